@@ -1,0 +1,35 @@
+# `make demo` and `make test` need python3, make and gcc; everything else they set up in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+TESTS := $(if $(CI),,-m "not slow")
+
+.PHONY: test demo docs lint constraints clean
+
+test: .venv/ready lint
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -q $(TESTS)
+
+demo: .venv/ready
+	$(BIN)/python examples/digits.py
+
+docs: .venv/ready  ## rewrite the pictures and tables that the README shows
+	$(BIN)/python examples/digits.py --write
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# torch is pinned in constraints.txt: without the pin pip would fetch gigabytes of CUDA libraries.
+.venv/ready: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) install -q -c constraints.txt hatchling editables
+	$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[dev]'
+	touch $@
+
+constraints: .venv/ready
+	(sed -n '/^#/p' constraints.txt; $(PIP) freeze --exclude-editable | sed 's/+cpu//') > constraints.new
+	mv constraints.new constraints.txt
+
+clean:
+	rm -rf .venv build dist

@@ -1,0 +1,215 @@
+"""The shell of every loss: it reads tensors, remembers numbers, sums over ranks and reduces."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from fbeta import ranks
+from fbeta.metrics import Metric, check_prevalence, metric
+from fbeta.running import Exact, one_of
+from fbeta.task import Batch, check_task, read
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+class MetricLoss(Exact, ABC):
+    """What the losses share: metric, task, the two prevalences, weights, reduction and ranks.
+
+    Arguments (all losses take them):
+
+    - `metric`: a Metric, a spec such as "fbeta:beta=2", or a function of (tp, fp, fn, tn).
+    - `prevalence`: the rate of positives in the population that the metric is about; for macro multi-label
+      one number, or one a label.
+    - `class_counts`: (negatives, positives) in the training stream, where a sampler changes the rate. If only
+      one of the two is given it serves for both; neither is ever taken from a single batch.
+    - `task`, `num_labels`, `average`: see `fbeta.task`; "macro" or "micro" for multi-label.
+    - `reduction`: "mean" is Σwℓ/Σw over kept elements, "sum" Σwℓ, "none" the elements wℓ.
+    - `ignore_index`: targets of this value are left out.
+    - `check`: True looks at every value (and raises on NaN logits), None where that is free, False never.
+    - `process_group`, `sync`: sum over these ranks in training; sync=False keeps ranks apart.
+    """
+
+    #: Every loss by name, filled as classes are defined.
+    registry: ClassVar[dict[str, type[MetricLoss]]] = {}
+    #: Reductions that make sense: a loss of a set has no elements.
+    reductions: ClassVar[tuple[str, ...]] = REDUCTIONS
+
+    def __init_subclass__(cls, *, name: str, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.name = name
+        MetricLoss.registry[name] = cls
+
+    name: ClassVar[str]
+    #: The largest |∂ℓ/∂z| of an element before the caller's weight, as far as the host knows.
+    steepest: float = 1.0
+
+    def __init__(
+        self,
+        metric_: Any,
+        *,
+        prevalence: Any,
+        class_counts: Any,
+        task: str,
+        num_labels: int | None,
+        average: str,
+        reduction: str,
+        ignore_index: int | None,
+        check: bool | None,
+        process_group: dist.ProcessGroup | None,
+        sync: bool,
+    ) -> None:
+        super().__init__()
+        check_task(task, num_labels)
+        one_of("average", average, ("macro", "micro"))
+        if reduction not in self.reductions:
+            why = " A loss of a whole set has no elements." if reduction == "none" else ""
+            raise ValueError(
+                f"reduction must be one of {', '.join(self.reductions)}; got {reduction!r}.{why}"
+            )
+        self.metric: Metric = metric(metric_)
+        self.task, self.num_labels, self.average = task, num_labels, average
+        self.reduction, self.ignore_index, self.check = reduction, ignore_index, check
+        self.process_group, self.sync = process_group, sync
+        self.columns = task == "multilabel" and average == "macro"
+        counts = None if class_counts is None else self._read_counts(class_counts)
+        rate = None if prevalence is None else self._read_prevalence(prevalence)
+        #: (negatives, positives) of the training stream, if told; shape () or (K,).
+        self.class_counts = counts
+        #: Rate in the population, if known; shape () or (K,).
+        self.prevalence = counts[1] / (counts[0] + counts[1]) if rate is None and counts is not None else rate
+        if self.prevalence is not None and rate is None:
+            self._read_prevalence(self.prevalence)
+        for p in [None] if self.prevalence is None else np.unique(self.prevalence):
+            refusal = self.metric.refusal(None if p is None else float(p))
+            if refusal is not None:
+                raise ValueError(refusal)
+
+    def forward(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Loss of a batch of logits against targets; `weight` has the target's shape, and 2 is a row twice."""
+        batch = read(
+            logits,
+            target,
+            weight,
+            task=self.task,
+            num_labels=self.num_labels,
+            ignore_index=self.ignore_index,
+            check=self.check,
+        )
+        training = self.training and torch.is_grad_enabled()
+        group = ranks.group_of(self.process_group, self.sync) if training else None
+        if logits.dtype == torch.float16:
+            self._warn_overflow(target.numel(), ranks.size(group))
+        return self.loss_of(batch, group)
+
+    def _warn_overflow(self, elements: int, size: int) -> None:
+        """Warn where a gradient is known not to fit float16 (the host knows the class weights, not the rows)."""
+        largest = self.steepest * size / (max(elements, 1) if self.reduction == "mean" else 1)
+        if largest > torch.finfo(torch.float16).max:
+            warnings.warn(
+                f"Gradients of float16 logits overflow: a class weight of {self.steepest:g} gives elements up to "
+                f"{largest:g}, and float16 ends at 65504. Compute logits in bfloat16 or float32, use "
+                "reduction='mean' with larger batches, or smaller class weights.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+    @abstractmethod
+    def loss_of(self, batch: Batch, group: dist.ProcessGroup | None) -> Tensor:
+        """The loss of a batch that was read, summed over `group`."""
+
+    def reduce(
+        self, elements: Tensor, weight: Tensor, total: Tensor, group: dist.ProcessGroup | None
+    ) -> Tensor:
+        """Reduce elements; `total` is Σw over all ranks.
+
+        DDP averages gradients over R ranks, so a rank returns R times its part: the average over ranks is
+        then the loss, and the gradient, of one process that has all rows.
+        """
+        weighted = weight * elements
+        if self.reduction == "none":
+            return weighted
+        part = weighted.sum() * ranks.size(group)
+        if self.reduction == "sum":
+            return part
+        return part / (total + (total == 0)).to(part.dtype)
+
+    def remember(self, name: str, value: Any) -> None:
+        """Keep known numbers as a buffer that moves with the module (and is no part of its state)."""
+        tensor = None if value is None else torch.tensor(np.array(value), dtype=torch.float64)
+        self.register_buffer(name, tensor, persistent=False)
+
+    def same_device(self, state: Tensor, logits: Tensor) -> None:
+        """Say how to bring state and logits together where they are apart."""
+        if state.device != logits.device:
+            raise RuntimeError(
+                f"{type(self).__name__} keeps its counts on {state.device}, the logits are on {logits.device}: "
+                f"call loss.to({str(logits.device)!r}) once."
+            )
+
+    def _read_counts(self, class_counts: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        try:
+            n0, n1 = (_numbers(n) for n in class_counts)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"class_counts is a pair (negatives, positives), each a number or one a label; got {class_counts!r}."
+            ) from error
+        if not (np.isfinite(n0).all() and np.isfinite(n1).all() and (n0 >= 0).all() and (n1 >= 0).all()):
+            raise ValueError(f"class_counts must be finite and zero or more; got {class_counts!r}.")
+        for name, n in (("negatives", n0), ("positives", n1)):
+            if (n == 0).any():
+                raise ValueError(
+                    f"class_counts has no {name}: a class without rows has neither a rate nor a weight. "
+                    "Count the whole training set."
+                )
+        if self.task == "multilabel" and self.average == "micro":
+            return n0.sum(), n1.sum()
+        return self._per_column("class_counts", n0), self._per_column("class_counts", n1)
+
+    def _read_prevalence(self, prevalence: Any) -> np.ndarray[Any, Any]:
+        try:
+            rates = _numbers(prevalence)
+        except (TypeError, ValueError):
+            check_prevalence(prevalence)
+            raise
+        for p in rates.flat:
+            check_prevalence(p.item())
+        if self.task == "multilabel" and self.average == "micro":
+            return rates.mean()  # type: ignore[no-any-return]
+        return self._per_column("prevalence", rates)
+
+    def _per_column(self, name: str, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """A number for one column; for several a number each."""
+        shape = (self.num_labels or 1,) if self.columns else ()
+        if values.ndim and values.shape != shape:
+            wants = f"a number or {self.num_labels} of them (one a label)" if self.columns else "one number"
+            raise ValueError(f"{name} must be {wants} here; got {values.size} numbers.")
+        return np.broadcast_to(values, shape)
+
+    def extra_repr(self) -> str:
+        """Show what a reader needs to tell two losses apart."""
+        rate = "" if self.prevalence is None else f", prevalence={np.asarray(self.prevalence).tolist()}"
+        return f"{self.metric!r}{rate}, task={self.task!r}, reduction={self.reduction!r}"
+
+    # A process group belongs to a live process: copies share it, files do not hold it.
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"process_group": None}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> MetricLoss:
+        twin = self.__class__.__new__(self.__class__)
+        memo[id(self)] = twin
+        if self.process_group is not None:
+            memo[id(self.process_group)] = self.process_group
+        twin.__dict__.update({name: copy.deepcopy(value, memo) for name, value in self.__dict__.items()})
+        return twin
+
+
+def _numbers(x: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(x.detach().cpu() if isinstance(x, Tensor) else x, dtype=np.float64)

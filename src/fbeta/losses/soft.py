@@ -1,0 +1,215 @@
+"""The soft loss: a metric evaluated on soft counts of a batch, or of a running memory and the batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor
+
+from fbeta import ranks
+from fbeta.geometry import Confusion
+from fbeta.losses.module import MetricLoss
+from fbeta.losses.surrogate import Reach, Reaches
+from fbeta.metrics import Metric
+from fbeta.running import RunningConfusion, cells, one_of
+from fbeta.task import Batch
+
+
+def soft_loss(counts: Tensor, metric: Metric) -> Tensor:
+    r"""One minus the metric on soft counts.
+
+    .. math:: L = 1 - M\!\left(\sum w y f,\ \sum w (1 - y) f,\ \sum w y (1 - f),\ \sum w (1 - y)(1 - f)\right)
+
+    Shape: `counts` ``(4, *)`` in the order TP, FP, FN, TN; result ``(*)``.
+
+    >>> from fbeta import FBeta
+    >>> soft_loss(torch.tensor([3.0, 1.0, 1.0, 5.0]), FBeta(1))
+    tensor(0.2500)
+
+    Reference: [pastor2013]; 'macro soft F-beta' in [lee2021]
+    """
+    return 1.0 - metric(Confusion(*counts.unbind()))  # type: ignore[no-any-return]
+
+
+def soft_log_loss(log_means: tuple[Tensor, Tensor, Tensor, Tensor], reaches: tuple[Reach, Reach]) -> Tensor:
+    r"""Log distance of the mean scores to the metric's anchors: the paper's loss of a whole set.
+
+    .. math:: L = -\log(\operatorname{E}_+[f] - y_0) + \log(\operatorname{E}_-[f] - x_0)
+
+    A strictly falling function of the soft metric at the prevalence of the anchors; where all scores of a
+    class are tiny its gradient does not vanish. `log_means` are log E₊[f], log E₋[f], log E₊[1−f], log E₋[1−f].
+
+    Shape: means ``(*)``; result ``(*)``.
+
+    >>> from fbeta import FBeta
+    >>> a = FBeta(1).anchors(prevalence=0.5)
+    >>> half = torch.tensor(0.5).log()
+    >>> soft_log_loss((half, half, half, half), (Reach.to(a, positive=False), Reach.to(a, positive=True)))
+    tensor(1.0986)
+
+    Reference: [lee2021], last line of eq. surrogate_cbloss
+    """
+    one_yes, zero_yes, one_no, zero_no = log_means
+    negative, positive = reaches
+    rise = negative.of(_by_sign(negative.sign, zero_yes, zero_no))
+    fall = positive.of(_by_sign(positive.sign, one_yes, one_no))
+    return rise - fall
+
+
+def _by_sign(sign: float | Tensor, yes: Tensor, no: Tensor) -> Tensor:
+    return torch.where(sign > 0, yes, no) if isinstance(sign, Tensor) else yes if sign > 0 else no
+
+
+class SoftLoss(MetricLoss, name="soft"):
+    r"""Any metric on soft counts: 1 − M̃, or the log distance to its anchors.
+
+    .. math:: \tilde M = M\!\left(\sum w y f,\ \sum w (1 - y) f,\ \ldots\right)
+
+    - `form`: "plain" (1 − M̃; macro soft F_β is ``SoftLoss(FBeta(b))``), or "log" for a metric with anchors,
+      whose gradient survives scores near 0; it needs `prevalence`.
+    - `memory`: None takes the batch alone. A number of positives evaluates the metric at the running counts
+      plus the batch, with the gradient of the batch's rows alone and at full size, so that a batch of 32 at
+      1 % positives still points where the data set does. In evaluation the batch stands alone.
+    - `prevalence`: if given, the rates are taken to that prevalence; else the counts are used as they come.
+
+    The loss of a set is no sum over rows, so there is no reduction "none", and micro-batches give another
+    (and noisier) gradient than their union: prefer a memory where batches are small. "mean" and "sum" are
+    over the columns of a macro average. Other arguments: see `MetricLoss`, `TangentLoss`.
+
+    Shape: `logits` and `target` as the task says; result ``()``.
+
+    >>> loss = SoftLoss("fbeta:beta=1")
+    >>> loss(torch.tensor([100.0, 100.0, -100.0]), torch.tensor([1.0, 0.0, 0.0]))
+    tensor(0.3333)
+
+    Reference: [pastor2013], [lee2021]
+    """
+
+    reductions = ("mean", "sum")
+    population: Tensor | None
+
+    def __init__(
+        self,
+        metric: Any,
+        prevalence: Any = None,
+        *,
+        form: str = "plain",
+        memory: float | None = None,
+        damping: float = 0.5,
+        accumulate: int | None = 1,
+        class_counts: Any = None,
+        reduction: str = "mean",
+        task: str = "binary",
+        num_labels: int | None = None,
+        average: str = "macro",
+        ignore_index: int | None = None,
+        check: bool | None = None,
+        process_group: dist.ProcessGroup | None = None,
+        sync: bool = True,
+    ) -> None:
+        super().__init__(
+            metric,
+            prevalence=prevalence,
+            class_counts=class_counts,
+            task=task,
+            num_labels=num_labels,
+            average=average,
+            reduction=reduction,
+            ignore_index=ignore_index,
+            check=check,
+            process_group=process_group,
+            sync=sync,
+        )
+        one_of("form", form, ("plain", "log"))
+        self.form = form
+        self.running = None
+        if memory is not None:
+            self.running = RunningConfusion(
+                memory=memory,
+                damping=damping,
+                counts="soft",
+                task=task,
+                num_labels=num_labels,
+                average=average,
+                accumulate=accumulate,
+            )
+        self.remember("population", self.prevalence)
+        self.reaches = None
+        if form == "log":
+            if self.prevalence is None:
+                raise ValueError(
+                    "SoftLoss(form='log') needs prevalence (or class_counts): it places the anchors."
+                )
+            self.reaches = Reaches(self.metric, self.prevalence)
+
+    def step(self) -> None:
+        """Close an optimiser step of several micro-batches (with a memory and ``accumulate=None``)."""
+        if self.running is not None:
+            self.running.step()
+
+    def loss_of(self, batch: Batch, group: dist.ProcessGroup | None) -> Tensor:
+        """Count softly, add what other ranks and the memory hold, evaluate."""
+        mine = cells(batch, soft=True, columns=self.columns)
+        everyone = ranks.total(mine.double(), group)
+        rest = everyone - mine.detach().double() if group is not None else torch.zeros_like(everyone)
+        training = self.training and torch.is_grad_enabled()
+        if self.running is not None and training:
+            self.same_device(self.running.counts, batch.logits)
+            rest = rest + self.running.counts
+            self.running.add(everyone)
+        rows = everyone.sum(0)
+        # The gradient of the batch's mean, not of its small share in the memory; and R times for DDP's average.
+        lever = ranks.size(group) * (mine.detach().sum(0) + rest.sum(0)) / (rows + (rows == 0))
+        lever, rest = lever.to(mine.dtype), rest.clamp(min=0).to(mine.dtype)
+        alone = group is None and (self.running is None or not training)
+        if self.form == "plain":
+            counts = mine if alone else _levered(mine, lever) + rest
+            if self.population is not None:
+                c = Confusion(*counts.unbind()).at_prevalence(self.population.to(counts.dtype))
+                counts = torch.stack(list(c))
+            losses = soft_loss(counts, self.metric)
+        else:
+            losses = self._log_losses(batch, rest, None if alone else lever)
+        # An empty column (or batch) is no column.
+        there = (rows > 0).to(losses.dtype)
+        total = torch.where(rows > 0, losses, 0.0).sum()
+        return total if self.reduction == "sum" else total / there.sum().clamp(min=1)
+
+    def _log_losses(self, batch: Batch, rest: Tensor, lever: Tensor | None) -> Tensor:
+        """The log form, in the log domain throughout: scores near 0 keep their gradient."""
+        z, y, w = batch
+        axis = -2 if self.columns else None
+        weights = torch.stack([w * y, w * (1 - y)])
+        masses = weights.flatten(1, -2).sum(1) if self.columns else weights.flatten(1).sum(1)
+        sums = [
+            _log_sum(log_f, weight, axis)
+            for log_f in (F.logsigmoid(z), F.logsigmoid(-z))
+            for weight in weights
+        ]
+        masses = masses + torch.stack([rest[0] + rest[2], rest[1] + rest[3]])
+        means = []
+        for log_sum, more, mass in zip(sums, rest, (*masses, *masses), strict=True):  # TP, FP, FN, TN
+            if lever is not None:
+                log_sum = torch.logaddexp(_levered(log_sum, lever), torch.log(more))
+            # A class that was never seen has no mean; its term is a constant without gradient.
+            means.append(torch.where(mass > 0, log_sum - torch.log(mass), 0.0))
+        assert self.reaches is not None
+        one_yes, zero_yes, one_no, zero_no = means
+        return soft_log_loss((one_yes, zero_yes, one_no, zero_no), self.reaches(z.dtype))
+
+
+def _levered(x: Tensor, lever: Tensor) -> Tensor:
+    """The value of x with `lever` times its gradient."""
+    return x.detach() + lever * (x - x.detach())
+
+
+def _log_sum(log_x: Tensor, weight: Tensor, axis: int | None) -> Tensor:
+    """log Σ w x, given log x; a large negative number, without gradient, where there is no weight."""
+    if axis is None:
+        log_x, weight, axis = log_x.flatten(), weight.flatten(), 0
+    some = (weight > 0).any(axis)
+    w = torch.where(some, weight, 1.0)
+    return torch.where(some, torch.logsumexp(log_x + torch.log(w), axis), -1e30)

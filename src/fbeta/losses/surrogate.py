@@ -1,0 +1,257 @@
+"""The paper's surrogate loss: log distances to a metric's anchors, and its noise-robust q form."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor
+
+from fbeta import ranks
+from fbeta.geometry import Anchors
+from fbeta.losses.module import MetricLoss
+from fbeta.losses.weighting import Weighting, class_weights
+from fbeta.metrics import Metric
+from fbeta.running import Exact
+from fbeta.task import Batch
+
+
+class Reach(NamedTuple):
+    """How a loss rises with the distance of f from one anchor c; floats, or tensors with one entry a label.
+
+    An anchor c ≥ 1 is the mirror image of 1 − c ≤ 0 with the sign of the logarithm flipped, so `sign` is −1
+    and `distance` is that of f = 1 from c. One at infinity is the q = 1 member: distance itself, not its log.
+    """
+
+    sign: float | Tensor
+    distance: float | Tensor
+    relative: float | Tensor  # 1: log((d + f)/d) in place of log(d + f)
+    scale: float | Tensor
+    q: float | Tensor
+    offset: float | Tensor
+
+    @classmethod
+    def to(cls, anchors: Anchors, *, positive: bool, q: float = 0.0) -> Reach:
+        """Reach the anchor of one class.
+
+        >>> Reach.to(Anchors(-0.25, 0.0), positive=False)
+        Reach(sign=1.0, distance=0.25, relative=0.0, scale=1.0, q=0.0, offset=0.0)
+        """
+        anchor = anchors.positive if positive else anchors.negative
+        if anchors.at_infinity:
+            # Level lines t = m·u + const: −t + m·u, priced so that the mean price is one.
+            price = 2.0 * (1.0 if positive else anchors.slope) / (1.0 + anchors.slope)
+            return cls(1.0, 0.0, 0.0, price, 1.0, 0.0 if positive else price)
+        if 0.0 < anchor < 1.0:
+            raise ValueError(
+                f"The anchor {anchor:g} lies inside ROC space, where the log distance is undefined."
+            )
+        sign = 1.0 if anchor <= 0 else -1.0
+        distance = anchors.distances[1 if positive else 0]
+        scale = anchors.scale
+        if scale == 1.0:
+            return cls(sign, distance, 0.0, 1.0, q, 0.0)
+        # Far anchors: a perfect prediction costs nothing on either side, so that κ passes through π = ½
+        # without a jump.
+        full = scale * float(box_cox(math.log1p(1 / distance), q))
+        offset = -full if positive and sign > 0 else full if not positive and sign < 0 else 0.0
+        return cls(sign, distance, 1.0, scale, q, offset)
+
+    def of(self, log_near: Tensor) -> Tensor:
+        """The rising function of f, given log f (log(1 − f) where the sign is −1).
+
+        Far away log1p(f/d) keeps its digits; near by logaddexp(log f, log d) does, down to log 0.
+        """
+        d = self.distance
+        if isinstance(d, Tensor):
+            log_d = torch.log(d)
+            near = torch.logaddexp(log_near, log_d)
+            far = torch.log1p(torch.exp(log_near) / torch.where(d > 0, d, 1.0))
+            log_distance = torch.where(torch.as_tensor(self.relative) > 0, far, near)
+        elif self.relative:
+            log_distance = torch.log1p(torch.exp(log_near) / d)
+        elif d == 0:
+            log_distance = log_near
+        else:
+            log_distance = torch.logaddexp(log_near, torch.full_like(log_near, math.log(d)))
+        risen: Tensor = self.sign * self.scale * box_cox(log_distance, self.q) + self.offset
+        return risen
+
+
+class Reaches(Exact):
+    """The reaches of the negative and of the positive class, for one column or one a label.
+
+    One column is plain numbers and needs no device; several are a buffer.
+
+    >>> from fbeta import FBeta
+    >>> negative, positive = Reaches(FBeta(1), prevalence=0.5)(torch.float32)
+    >>> negative.distance, positive.distance
+    (1.0, 0.0)
+    """
+
+    table: Tensor
+
+    def __init__(self, metric: Metric, prevalence: Any, q: float = 0.0) -> None:
+        super().__init__()
+        anchors = [metric.anchors(float(p)) for p in np.atleast_1d(prevalence)]
+        both = [[Reach.to(a, positive=side, q=q) for a in anchors] for side in (False, True)]
+        self.plain = None if np.ndim(prevalence) else (both[0][0], both[1][0])
+        # (class, field, label)
+        self.register_buffer("table", torch.tensor(np.array(both)).transpose(1, 2), persistent=False)
+
+    def forward(self, dtype: torch.dtype) -> tuple[Reach, Reach]:
+        """Give both reaches in numbers of the logits' type."""
+        if self.plain is not None:
+            return self.plain
+        negative, positive = self.table.to(dtype)
+        return Reach(*negative), Reach(*positive)
+
+
+def box_cox(log_x: Any, q: float | Tensor) -> Any:
+    r"""Turn log x into (x^q − 1)/q, and leave it as it is at q = 0.
+
+    .. math:: \frac{x^q - 1}{q} = \frac{\operatorname{expm1}(q \log x)}{q} \to \log x
+
+    Shape: any; a tensor `q` broadcasts.
+
+    >>> box_cox(torch.tensor(0.5).log(), 1.0)
+    tensor(-0.5000)
+
+    Reference: [zhang2018]
+    """
+    if isinstance(q, Tensor):
+        some = torch.where(q == 0, 1.0, q)
+        return torch.where(q == 0, log_x, torch.expm1(some * log_x) / some)
+    if q == 0:
+        return log_x
+    return (math.expm1(q * log_x) if isinstance(log_x, float) else torch.expm1(q * log_x)) / q
+
+
+def surrogate_loss(
+    logits: Tensor,
+    target: Tensor,
+    anchors: Anchors | tuple[Reach, Reach],
+    q: float = 0.0,
+    weights: tuple[float | Tensor, float | Tensor] = (1.0, 1.0),
+) -> Tensor:
+    r"""Log distance to a metric's anchors, element by element.
+
+    .. math:: \ell(z, y) = -w_1 y \log(f - y_0) + w_0 (1 - y) \log(f - x_0), \qquad f = \operatorname{sigmoid}(z)
+
+    and with log d replaced by (d^q − 1)/q for 0 < q ≤ 1. For F_β that is the paper's
+    −y log f + (1−y) log(β²p/(1−p) + f).
+
+    Shape: `logits` and `target` ``(*)`` alike; result ``(*)``.
+
+    >>> from fbeta import FBeta
+    >>> surrogate_loss(torch.zeros(2), torch.tensor([1.0, 0.0]), FBeta(1).anchors(prevalence=0.1))
+    tensor([ 0.6931, -0.4925])
+
+    Reference: [lee2021], eqs. surrogate_fbeta_loss and generalized_surrogate_fbeta_loss
+    """
+    if isinstance(anchors, Anchors):
+        anchors = Reach.to(anchors, positive=False, q=q), Reach.to(anchors, positive=True, q=q)
+    negative, positive = anchors
+    rise, fall = (r.of(F.logsigmoid(_signed(logits, r.sign))) for r in (negative, positive))
+    w0, w1 = weights
+    # A soft target has a part in both classes, so each part takes its own class weight.
+    return w0 * (1 - target) * rise - w1 * target * fall
+
+
+def _signed(z: Tensor, sign: float | Tensor) -> Tensor:
+    return z if isinstance(sign, float) and sign == 1.0 else z * sign
+
+
+class SurrogateLoss(MetricLoss, name="surrogate"):
+    r"""The paper's loss for every metric with anchors: F_β and its kin, κ, G-mean, accuracies, costs.
+
+    .. math:: L = \frac1n \sum_i w_{y_i} \left[-y_i \log(f_i - y_0) + (1 - y_i) \log(f_i - x_0)\right],
+              \qquad w_y = \frac{n}{n_y}
+
+    Faithful, and with the faults that theory and measurement find in it: from f ≈ ½ it may slide onto
+    'everything positive' and stay there, and f ≥ ½ is not its best decision. TangentLoss has neither.
+
+    `weighting`: "balanced" (the paper), "effective" (with `class_counts` and `effective_beta`), None, or a
+    pair (negatives, positives). `q` in [0, 1] is the noise-robust form. Other arguments: see `MetricLoss`.
+
+    Shape: `logits` and `target` as the task says; result ``()``, or the target's shape if reduction is "none".
+
+    >>> loss = SurrogateLoss("fbeta:beta=1", prevalence=0.5)
+    >>> loss(torch.zeros(2), torch.tensor([1.0, 0.0]))
+    tensor(1.0986)
+
+    Reference: [lee2021], eq. surrogate_cbloss
+    """
+
+    weights: Tensor
+
+    def __init__(
+        self,
+        metric: Any,
+        prevalence: Any = None,
+        *,
+        weighting: Weighting = "balanced",
+        q: float = 0.0,
+        reduction: str = "mean",
+        class_counts: Any = None,
+        effective_beta: float = 0.9999,
+        task: str = "binary",
+        num_labels: int | None = None,
+        average: str = "macro",
+        ignore_index: int | None = None,
+        check: bool | None = None,
+        process_group: dist.ProcessGroup | None = None,
+        sync: bool = True,
+    ) -> None:
+        super().__init__(
+            metric,
+            prevalence=prevalence,
+            class_counts=class_counts,
+            task=task,
+            num_labels=num_labels,
+            average=average,
+            reduction=reduction,
+            ignore_index=ignore_index,
+            check=check,
+            process_group=process_group,
+            sync=sync,
+        )
+        if self.prevalence is None:
+            raise ValueError(
+                "SurrogateLoss needs prevalence (or class_counts): it places the anchors. Give the share of "
+                "positives in the population, for example prevalence=y_train.mean()."
+            )
+        self.q = check_q(q)
+        w0, w1 = class_weights(
+            weighting,
+            prevalence=self.prevalence,
+            class_counts=self.class_counts,
+            effective_beta=effective_beta,
+        )
+        self.reaches = Reaches(self.metric, self.prevalence, self.q)
+        self.pair = None if self.columns else (float(w0), float(w1))
+        shape = np.broadcast_shapes(w0.shape, w1.shape, self.prevalence.shape)
+        self.remember("weights", np.stack([np.broadcast_to(w, shape) for w in (w0, w1)]))
+        self.steepest = float(max(w0.max(), w1.max()))
+
+    def loss_of(self, batch: Batch, group: dist.ProcessGroup | None) -> Tensor:
+        """Surrogate elements under class weights, reduced."""
+        z, y, w = batch
+        w0, w1 = self.pair or self.weights.to(z.dtype)
+        elements = surrogate_loss(z, y, self.reaches(z.dtype), weights=(w0, w1))
+        return self.reduce(elements, w, ranks.total(w.sum(), group), group)
+
+
+def check_q(q: Any) -> float:
+    """Read q in [0, 1].
+
+    >>> check_q(0.5)
+    0.5
+    """
+    if isinstance(q, str) or not 0.0 <= q <= 1.0:
+        raise ValueError(f"q must lie in [0, 1] (0: logarithm, 1: absolute error); got {q!r}.")
+    return float(q)

@@ -1,0 +1,249 @@
+"""The tangent loss: the metric's slopes at the running operating point, on a loss that does not saturate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor
+
+from fbeta import ranks
+from fbeta.geometry import Confusion
+from fbeta.losses.module import MetricLoss
+from fbeta.losses.surrogate import box_cox, check_q
+from fbeta.metrics import Metric
+from fbeta.running import RunningConfusion, cells, one_of
+from fbeta.task import Batch
+
+
+def tangent_loss(
+    logits: Tensor, target: Tensor, costs: tuple[float | Tensor, float | Tensor], q: float | Tensor = 0.0
+) -> Tensor:
+    r"""Cost-weighted generalised cross entropy, element by element.
+
+    .. math:: \ell(z, y) = c_y\, \frac{1 - f_y^q}{q} \xrightarrow{q \to 0} c_y \log(1 + e^{-sz}),
+              \qquad f_1 = \operatorname{sigmoid}(z) = 1 - f_0,\ s = \pm 1
+
+    For every q in [0, 1] its minimiser has f ≥ ½ exactly where Pr(y=1|x) ≥ c₀/(c₀ + c₁).
+
+    Shape: `logits` and `target` ``(*)`` alike, costs (c₀, c₁) numbers or broadcastable; result ``(*)``.
+
+    >>> tangent_loss(torch.zeros(2), torch.tensor([1.0, 0.0]), costs=(0.25, 0.75))
+    tensor([0.5199, 0.1733])
+
+    Reference: [zhang2018], [narasimhan2015]
+    """
+    c0, c1 = costs
+    missed: Tensor = -box_cox(F.logsigmoid(logits), q)
+    alarmed: Tensor = -box_cox(F.logsigmoid(-logits), q)
+    return c1 * target * missed + c0 * (1 - target) * alarmed
+
+
+def tangent_costs(metric: Metric, at: Confusion, stream: Any = None) -> tuple[Any, Any]:
+    r"""The prices (c₀, c₁) of a wrong negative and a wrong positive row at an operating point.
+
+    .. math:: c_1 = \frac{\partial M/\partial t}{\pi_s}, \qquad c_0 = \frac{-\partial M/\partial u}{1 - \pi_s}
+
+    π is the prevalence of `at`, π_s = `stream` that of the training rows (the same if None). For F_β
+    c₀/(c₀ + c₁) = F_β/(1 + β²).
+
+    Shape: cells ``(*)``; prices ``(*)``.
+
+    >>> from fbeta import FBeta
+    >>> c0, c1 = tangent_costs(FBeta(1), Confusion(tp=0.25, fp=0.25, fn=0.25, tn=0.25))
+    >>> c0 / (c0 + c1)
+    0.25
+    """
+    g1, g0 = metric.gains(at)
+    if stream is None:
+        return g0, g1
+    share = at.prevalence
+    return g0 * (1 - share) / (1 - stream), g1 * share / stream
+
+
+class TangentLoss(MetricLoss, name="tangent"):
+    r"""Train any differentiable metric so that the threshold ½ is the right one.
+
+    .. math:: L = \frac1n \sum_i c(y_i)\, \frac{1 - f_{y_i}^q}{q}, \qquad
+              c(1) \propto \frac{\partial M/\partial t}{\pi},\quad c(0) \propto \frac{-\partial M/\partial u}{1 - \pi}
+
+    with the slopes taken at the running operating point, without a gradient through it. For F_β
+    c(0) = δ and c(1) = 1 − δ with δ = F_β/(1 + β²): f ≥ ½ ⇔ η ≥ δ, at the fixed point the best rule there is.
+
+    - `q`: 0 logistic (convex, probabilities) … 1 absolute error; assign ``loss.q`` to schedule it.
+    - `counts`: what feeds the operating point: "hard" decisions of the training rows (the default; its fixed
+      point is the optimum), "soft" ones, or "given": only what `operate_at` is handed, from validation or
+      out-of-fold rows.
+    - `memory`, `damping`: see `RunningConfusion`. `warmup`: until so many positives were seen the costs move
+      from those of a fresh network (u = t = ½ at the prevalence, or equal costs if that is unknown).
+    - `epsilon`: δ stays inside [ε, 1 − ε], so that both classes always pull.
+    - `accumulate`: micro-batches in a step; None if you call `step` yourself.
+
+    Other arguments: see `MetricLoss`. Macro multi-label keeps each column's own slope scale, micro pools.
+
+    Shape: `logits` and `target` as the task says; result ``()``, or the target's shape if reduction is "none".
+
+    >>> loss = TangentLoss("fbeta:beta=2", prevalence=0.1)
+    >>> logits = torch.zeros(10, requires_grad=True)
+    >>> loss(logits, (torch.arange(10) == 0).float()).backward()
+    >>> loss.delta.item() < 0.5
+    True
+
+    Reference: [narasimhan2015] (STAMP), [lee2021] (the gradient condition)
+    """
+
+    _q: Tensor
+    fresh: Tensor
+    stream: Tensor | None
+    population: Tensor | None
+
+    def __init__(
+        self,
+        metric: Any,
+        prevalence: Any = None,
+        *,
+        q: float = 0.0,
+        counts: str = "hard",
+        memory: float = 500.0,
+        warmup: float = 20.0,
+        damping: float = 0.5,
+        epsilon: float = 1e-4,
+        accumulate: int | None = 1,
+        class_counts: Any = None,
+        reduction: str = "mean",
+        task: str = "binary",
+        num_labels: int | None = None,
+        average: str = "macro",
+        ignore_index: int | None = None,
+        check: bool | None = None,
+        process_group: dist.ProcessGroup | None = None,
+        sync: bool = True,
+    ) -> None:
+        super().__init__(
+            metric,
+            prevalence=prevalence,
+            class_counts=class_counts,
+            task=task,
+            num_labels=num_labels,
+            average=average,
+            reduction=reduction,
+            ignore_index=ignore_index,
+            check=check,
+            process_group=process_group,
+            sync=sync,
+        )
+        one_of("counts", counts, ("hard", "soft", "given"))
+        if not 0 < epsilon < 0.5:
+            raise ValueError(f"epsilon must lie in (0, 0.5); got {epsilon!r}.")
+        if not warmup >= 0:
+            raise ValueError(f"warmup is a number of positives from 0; got {warmup!r}.")
+        self.counts, self.warmup, self.epsilon = counts, warmup, epsilon
+        self.running = RunningConfusion(
+            memory=memory,
+            damping=damping,
+            counts="hard" if counts == "given" else counts,
+            task=task,
+            num_labels=num_labels,
+            average=average,
+            accumulate=accumulate,
+        )
+        self.register_buffer("_q", torch.tensor(check_q(q), dtype=torch.float64))
+        n0, n1 = self.class_counts or (None, None)
+        stream = None if n1 is None else n1 / (n0 + n1)
+        self.remember("population", self.prevalence)
+        self.remember("stream", stream)
+        if self.prevalence is None:
+            fresh = np.stack(
+                np.broadcast_arrays(0.5, np.full((num_labels or 1) if self.columns else (), 0.5))
+            )
+        else:
+            start = Confusion.from_rates(0.5, 0.5, self.prevalence)
+            fresh = np.stack(np.broadcast_arrays(*tangent_costs(self.metric, start, stream)))
+        self.remember("fresh", fresh)
+
+    @property
+    def q(self) -> float:
+        """The member of the q family; assign to schedule it (no recompilation, no new graph)."""
+        return float(self._q)
+
+    @q.setter
+    def q(self, value: float) -> None:
+        self._q.fill_(check_q(value))
+
+    @property
+    def operating_point(self) -> Confusion:
+        """The running counts that the costs are taken at."""
+        return self.running.confusion
+
+    def operate_at(self, confusion: Confusion) -> None:
+        """Hand in an operating point, for example of validation or out-of-fold rows."""
+        self.running.set(confusion)
+
+    def step(self) -> None:
+        """Close an optimiser step of several micro-batches (with ``accumulate=None``)."""
+        self.running.step()
+
+    @property
+    def costs(self) -> tuple[Tensor, Tensor]:
+        """The prices (c₀, c₁) that the next batch is weighed with; they sum to one (on average over columns)."""
+        counted = self.running.confusion
+        at = counted if self.population is None else counted.at_prevalence(self.population)
+        stream = counted.prevalence if self.stream is None else self.stream
+        # Told nothing, population and stream are one and the same: the counts.
+        found = torch.stack(tangent_costs(self.metric, at, None if self.population is None else stream))
+        known = found.isfinite().all(0) & (counted.positives > 0) & (counted.negatives > 0)
+        trust = (counted.positives / self.warmup).clamp(max=1.0) if self.warmup else 1.0
+        prices = torch.where(known, trust * found + (1 - trust) * self.fresh, self.fresh)
+        scale = prices.sum(0)
+        delta = (prices[0] / scale).clamp(self.epsilon, 1 - self.epsilon)
+        # A macro average needs each column's own scale: dropping it would drop the weight on rare labels.
+        scale = scale / scale.mean()
+        return scale * delta, scale * (1 - delta)
+
+    @property
+    def delta(self) -> Tensor:
+        """δ: the probability (in the training stream) from which f ≥ ½; F_β/(1 + β²) for F_β."""
+        c0, c1 = self.costs
+        return c0 / (c0 + c1)
+
+    def probability(self, logits: Tensor) -> Tensor:
+        r"""Turn logits of a model trained with this loss into probabilities of the population (q < 1).
+
+        .. math:: \operatorname{logit} \eta = (1 - q)\,z - \log\frac{c_1}{c_0}
+                  + \log\frac{\pi}{1 - \pi} - \log\frac{\pi_s}{1 - \pi_s}
+
+        Shape: any for one operating point, ``(N, K)`` for macro multi-label; the same comes back.
+
+        >>> loss = TangentLoss("fbeta:beta=1", prevalence=0.5)
+        >>> loss.probability(torch.zeros(1)) == loss.delta
+        tensor([True])
+        """
+        if self.q == 1.0:
+            raise ValueError(
+                "At q = 1 the loss is linear in f and its logits hold no probability; use q < 1."
+            )
+        c0, c1 = self.costs
+        shift = torch.log(c0) - torch.log(c1)
+        if self.population is not None:
+            counted = self.running.confusion
+            stream = counted.prevalence if self.stream is None else self.stream
+            known = (counted.positives > 0) & (counted.negatives > 0) | (self.stream is not None)
+            moved = torch.logit(self.population) - torch.logit(stream)
+            shift = shift + torch.where(known, moved, 0.0)
+        dtype = torch.promote_types(logits.dtype, torch.float32)
+        return torch.sigmoid((1 - self._q).to(dtype) * logits.to(dtype) + shift.to(dtype))
+
+    def loss_of(self, batch: Batch, group: dist.ProcessGroup | None) -> Tensor:
+        """Weigh the batch with the costs of the state before it, then count it."""
+        z, y, w = batch
+        self.same_device(self.running.counts, z)
+        c0, c1 = (c.to(z.dtype) for c in self.costs)
+        elements = tangent_loss(z, y, (c0, c1), self._q.to(z.dtype))
+        found = cells(Batch(z.detach(), y, w), soft=self.counts == "soft", columns=self.columns)
+        sums = ranks.total(torch.cat([w.sum().reshape(1), found.flatten()]), group)
+        if self.training and torch.is_grad_enabled() and self.counts != "given":
+            self.running.add(sums[1:].reshape(found.shape))
+        return self.reduce(elements, w, sums[0], group)

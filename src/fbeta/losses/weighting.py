@@ -1,0 +1,74 @@
+"""Class weights: how much a row of each class counts, from the numbers of rows in the training stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+#: "balanced", "effective", None, or the weights of the negative and the positive class.
+Weighting: TypeAlias = str | Sequence[Any] | None
+
+
+def class_weights(
+    weighting: Weighting,
+    *,
+    prevalence: Any = None,
+    class_counts: Any = None,
+    effective_beta: float = 0.9999,
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    r"""Weights (w₀, w₁) of negatives and positives.
+
+    .. math:: \text{balanced: } w_y = \frac{n}{n_y}, \qquad
+              \text{effective: } w_y \propto \frac{1 - b}{1 - b^{n_y}},\ w_0 + w_1 = 2
+
+    Shape: numbers, or one per label where `prevalence` or `class_counts` has one per label.
+
+    >>> [round(float(w), 4) for w in class_weights("balanced", prevalence=0.1)]
+    [1.1111, 10.0]
+    >>> [round(float(w), 4) for w in class_weights("effective", class_counts=(900, 100), effective_beta=0.99)]
+    [0.776, 1.224]
+
+    Reference: [cui2019]
+    """
+    if weighting is None:
+        return np.array(1.0), np.array(1.0)
+    if not isinstance(weighting, str):
+        pair = tuple(np.asarray(w, dtype=np.float64) for w in weighting)
+        if len(pair) != 2 or not all(np.isfinite(w).all() and (w >= 0).all() for w in pair):
+            raise ValueError(
+                f"An explicit weighting is a pair (negatives, positives) of finite numbers from 0; got {weighting!r}."
+            )
+        return pair
+    if weighting == "balanced":
+        # Only the shares matter here, so a prevalence will do where no counts are given.
+        shares = (
+            (1.0 - np.asarray(prevalence), np.asarray(prevalence)) if class_counts is None else class_counts
+        )
+        n0, n1 = (np.asarray(n, dtype=np.float64) for n in shares)
+        _refuse_empty(n0, n1, weighting)
+        return (n0 + n1) / n0, (n0 + n1) / n1
+    if weighting == "effective":
+        if class_counts is None:
+            raise ValueError(
+                "weighting='effective' needs class_counts=(negatives, positives), not rates alone."
+            )
+        if not 0.0 <= effective_beta < 1.0:
+            raise ValueError(f"effective_beta must lie in [0, 1); got {effective_beta!r}.")
+        n0, n1 = (np.asarray(n, dtype=np.float64) for n in class_counts)
+        _refuse_empty(n0, n1, weighting)
+        w0, w1 = ((1 - effective_beta) / (1 - effective_beta**n) for n in (n0, n1))
+        return 2 * w0 / (w0 + w1), 2 * w1 / (w0 + w1)
+    raise ValueError(
+        f"weighting must be 'balanced', 'effective', None or a pair (negatives, positives); got {weighting!r}."
+    )
+
+
+def _refuse_empty(n0: np.ndarray[Any, Any], n1: np.ndarray[Any, Any], weighting: str) -> None:
+    for name, n in (("negatives", n0), ("positives", n1)):
+        if not (n > 0).all():
+            raise ValueError(
+                f"weighting={weighting!r} divides by the number of {name}, which is zero (class_counts). "
+                "Count the whole training set, or use weighting=None."
+            )

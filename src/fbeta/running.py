@@ -1,0 +1,203 @@
+"""Counts of the whole data set from batches: the operating point (u, t) that training stands at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from fbeta import ranks
+from fbeta.geometry import Confusion
+from fbeta.task import Batch, check_task, read
+
+
+def cells(batch: Batch, *, soft: bool, columns: bool) -> Tensor:
+    r"""Count a batch: TP, FP, FN, TN at the cut f ≥ ½ (z ≥ 0), or with f in the place of the decision.
+
+    Shape: ``(4,)``, or ``(4, K)`` if `columns` keeps the last axis apart. Soft counts carry a gradient.
+
+    >>> b = read(torch.tensor([2.0, -1.0, 3.0]), torch.tensor([1, 1, 0]))
+    >>> cells(b, soft=False, columns=False)
+    tensor([1., 1., 1., 0.])
+    """
+    z, y, w = batch
+    if soft:
+        yes, no = torch.sigmoid(z), torch.sigmoid(-z)
+    else:
+        yes = (z >= 0).to(z.dtype)
+        no = 1 - yes
+    hit, miss = w * y, w * (1 - y)
+    parts = torch.stack([hit * yes, miss * yes, hit * no, miss * no])
+    if columns:
+        return parts.flatten(1, -2).sum(1)
+    return parts.flatten(1).sum(1)
+
+
+class Exact(nn.Module):
+    """A module whose buffers keep their precision: `.to(device)` moves them, `.half()` does not round them.
+
+    Counts above 65,504 and anchors below 1e-8 do not fit half precision, and a loss must survive `model.half()`.
+
+    >>> RunningConfusion().half().counts.dtype
+    torch.float64
+    """
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Exact:
+        before = {name: buffer for name, buffer in self._buffers.items() if buffer is not None}
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        for name, buffer in before.items():
+            moved = self._buffers[name]
+            assert moved is not None
+            exact = torch.float32 if moved.device.type == "mps" else buffer.dtype  # mps has no float64
+            if moved.dtype != exact:
+                self._buffers[name] = buffer.to(device=moved.device, dtype=exact)
+        return self
+
+
+class RunningConfusion(Exact):
+    r"""Running counts per column, with a memory measured in positives.
+
+    .. math:: C \leftarrow \max(e^{-P/m},\ \text{damping}) \cdot C + C_\text{step},
+              \qquad P = \text{positives in the step},\ m = \text{memory}
+
+    Counts, not rates, are averaged: a batch without positives has no recall, but adds its negatives. With
+    ``memory=None`` nothing is forgotten. Calling the module counts a batch in training mode with gradients
+    enabled, and otherwise changes nothing; `add` counts always. Under several ranks the counts are summed.
+
+    Shape: inputs as the task says (see `fbeta.task`); cells ``()``, or ``(K,)`` for macro multi-label.
+
+    >>> running = RunningConfusion(memory=None)
+    >>> _ = running(torch.tensor([2.0, -1.0, 3.0]), torch.tensor([1, 1, 0]))
+    >>> running.confusion.tp.item(), running.confusion.prevalence.item()
+    (1.0, 0.6666666666666666)
+
+    Reference: [narasimhan2015] (streaming estimates of the operating point)
+    """
+
+    counts: Tensor
+    pending: Tensor
+
+    def __init__(
+        self,
+        *,
+        memory: float | None = 500.0,
+        damping: float = 0.5,
+        counts: str = "hard",
+        task: str = "binary",
+        num_labels: int | None = None,
+        average: str = "macro",
+        ignore_index: int | None = None,
+        check: bool | None = None,
+        process_group: dist.ProcessGroup | None = None,
+        sync: bool = True,
+        accumulate: int | None = 1,
+    ) -> None:
+        super().__init__()
+        check_task(task, num_labels)
+        one_of("counts", counts, ("hard", "soft"))
+        one_of("average", average, ("macro", "micro"))
+        if memory is not None and not memory > 0:
+            raise ValueError(
+                f"memory is a number of positives above 0, or None for no forgetting; got {memory!r}."
+            )
+        if not 0 <= damping < 1:
+            raise ValueError(f"damping must lie in [0, 1); got {damping!r}.")
+        if accumulate is not None and accumulate < 1:
+            raise ValueError(
+                f"accumulate is the number of micro-batches in a step, or None to call step(); got {accumulate!r}."
+            )
+        self.memory, self.damping, self.soft = memory, damping, counts == "soft"
+        self.task, self.num_labels, self.ignore_index = task, num_labels, ignore_index
+        self.columns = task == "multilabel" and average == "macro"
+        self.check, self.process_group, self.sync, self.accumulate = check, process_group, sync, accumulate
+        shape = (4, num_labels or 1) if self.columns else (4,)
+        # Double precision: at a prevalence of 1e-6 a few hundred positives come with 1e8 negatives.
+        self.register_buffer("counts", torch.zeros(shape, dtype=torch.float64))
+        self.register_buffer("pending", torch.zeros(shape, dtype=torch.float64))
+        self.waiting = 0
+
+    def forward(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Confusion:
+        """Count a batch if training; return the running counts."""
+        if self.advancing:
+            batch = read(
+                logits,
+                target,
+                weight,
+                task=self.task,
+                num_labels=self.num_labels,
+                ignore_index=self.ignore_index,
+                check=self.check,
+            )
+            found = cells(batch, soft=self.soft, columns=self.columns)
+            self.add(ranks.total(found, ranks.group_of(self.process_group, self.sync)))
+        return self.confusion
+
+    @property
+    def advancing(self) -> bool:
+        """Whether a call counts: in training mode, with gradients enabled."""
+        return self.training and torch.is_grad_enabled()
+
+    @property
+    def confusion(self) -> Confusion:
+        """The running counts; zeros before the first step."""
+        return Confusion(*self.counts.unbind())
+
+    @torch.no_grad()
+    def add(self, found: Tensor) -> None:
+        """Add counts (already summed over ranks); the last of `accumulate` micro-batches closes the step.
+
+        A column with a count that is not finite is left out: one overflowed step must not stay for good.
+        """
+        found = found.to(self.pending.dtype)
+        self.pending.add_(torch.where(found.isfinite().all(0), found, 0.0))
+        if self.accumulate is None:
+            return
+        if self.accumulate > 1:
+            self.waiting += 1
+            if self.waiting < self.accumulate:
+                return
+            self.waiting = 0
+        self.step()
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Fold what was counted since the last step into the memory."""
+        if self.memory is not None:
+            positives = self.pending[0] + self.pending[2]
+            keep = torch.exp(-positives / self.memory).clamp(min=self.damping)
+            # An empty step forgets nothing: exp(0) = 1.
+            self.counts.mul_(keep)
+        self.counts.add_(self.pending)
+        self.pending.zero_()
+
+    @torch.no_grad()
+    def set(self, confusion: Confusion) -> None:
+        """Put counts in place of the running ones, for example those of validation rows."""
+        for row, value in zip(self.counts, confusion, strict=True):
+            row.copy_(torch.as_tensor(value, dtype=row.dtype, device=row.device))
+        self.pending.zero_()
+        self.waiting = 0
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.set(Confusion(0.0, 0.0, 0.0, 0.0))
+
+    def get_extra_state(self) -> Tensor:
+        """The number of micro-batches waiting for their step."""
+        return torch.tensor(self.waiting)
+
+    def set_extra_state(self, state: Any) -> None:
+        """Restore that number."""
+        self.waiting = int(state)
+
+
+def one_of(name: str, value: str, choices: Iterable[str]) -> None:
+    """Refuse an option that is not among its choices, and list them.
+
+    >>> one_of("counts", "hard", ("hard", "soft"))
+    """
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")

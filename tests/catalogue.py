@@ -1,0 +1,98 @@
+"""The metrics and losses that every shared test runs over: add an instance here and it is tested."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from fbeta import (
+    MCC,
+    Accuracy,
+    BalancedAccuracy,
+    Cost,
+    FBeta,
+    FowlkesMallows,
+    GMean,
+    Jaccard,
+    Kappa,
+    Metric,
+    Precision,
+    Recall,
+    SoftLoss,
+    Specificity,
+    SurrogateLoss,
+    TangentLoss,
+    Tversky,
+    metric,
+)
+
+
+def steep_f1(tp, fp, fn, tn):
+    """F1 written by a user as a plain function."""
+    return 2 * tp / (2 * tp + fp + fn)
+
+
+METRICS: list[Metric] = [
+    FBeta(0.5),
+    FBeta(1),
+    FBeta(2),
+    Jaccard(),
+    Tversky(0.3, 0.7),
+    Kappa(),
+    MCC(),
+    GMean(),
+    BalancedAccuracy(),
+    Accuracy(),
+    FowlkesMallows(),
+    Precision(),
+    Recall(),
+    Specificity(),
+    Cost(fp=1, fn=20),
+    metric(steep_f1),
+]
+TRAINABLE = [m for m in METRICS if m.refusal(0.1) is None]
+ANCHORED = [m for m in TRAINABLE if not isinstance(m, MCC | FowlkesMallows)]
+CURVED = [MCC(), FowlkesMallows()]
+
+
+@dataclass(frozen=True)
+class LossCase:
+    """A loss, by name, that takes (N,) logits at a prevalence near 0.1."""
+
+    id: str
+    make: Callable[..., torch.nn.Module]
+    per_element: bool = True
+
+    def __str__(self) -> str:
+        return self.id
+
+
+LOSSES = [
+    *(LossCase(f"surrogate-{m}", lambda m=m, **k: SurrogateLoss(m, prevalence=0.1, **k)) for m in ANCHORED),
+    LossCase("surrogate-q", lambda **k: SurrogateLoss(FBeta(2), prevalence=0.1, q=0.4, **k)),
+    LossCase("surrogate-none", lambda **k: SurrogateLoss(FBeta(2), prevalence=0.1, weighting=None, **k)),
+    *(LossCase(f"tangent-{m}", lambda m=m, **k: TangentLoss(m, prevalence=0.1, **k)) for m in TRAINABLE),
+    LossCase("tangent-q", lambda **k: TangentLoss(FBeta(2), q=0.5, **k)),
+    LossCase("tangent-mae", lambda **k: TangentLoss(FBeta(2), q=1.0, counts="soft", **k)),
+    *(LossCase(f"soft-{m}", lambda m=m, **k: SoftLoss(m, **k), per_element=False) for m in TRAINABLE),
+    LossCase("soft-at", lambda **k: SoftLoss(FBeta(1), prevalence=0.1, **k), per_element=False),
+    LossCase("soft-log", lambda **k: SoftLoss(FBeta(1), prevalence=0.1, form="log", **k), per_element=False),
+    LossCase("soft-log-kappa", lambda **k: SoftLoss(Kappa(), prevalence=0.7, form="log", **k), per_element=False),
+    LossCase("soft-memory", lambda **k: SoftLoss(MCC(), memory=100, **k), per_element=False),
+    LossCase(
+        "soft-log-memory",
+        lambda **k: SoftLoss(FBeta(2), prevalence=0.1, form="log", memory=100, **k),
+        per_element=False,
+    ),
+]
+STATEFUL = [c for c in LOSSES if c.id.startswith("tangent") or "memory" in c.id]
+
+
+def batch(n=200, rate=0.1, seed=0, dtype=torch.float64):
+    """Logits that carry some signal, and 0/1 targets with both classes in them."""
+    rng = np.random.default_rng(seed)
+    y = (np.arange(n) < max(1, round(rate * n))).astype(float)
+    rng.shuffle(y)
+    z = rng.normal(size=n) * 1.5 + 2 * y - 1.5
+    return torch.tensor(z, dtype=dtype), torch.tensor(y, dtype=dtype)
