@@ -61,24 +61,27 @@ class Dual:
     __radd__ = __add__
     __rmul__ = __mul__
 
-    # A formula may branch on a value ("nothing predicted"), so comparisons look at the value alone.
-    def __eq__(self, other: object) -> Any:
-        return self.value == lift(other).value
+    # A formula may ask of a value whether it is zero and go on calculating with the answer, or branch on it.
+    def __eq__(self, other: object) -> Dual:  # type: ignore[override]
+        return Dual(self.value == lift(other).value)
 
-    def __ne__(self, other: object) -> Any:
-        return self.value != lift(other).value
+    def __ne__(self, other: object) -> Dual:  # type: ignore[override]
+        return Dual(self.value != lift(other).value)
 
-    def __lt__(self, other: Any) -> Any:
-        return self.value < lift(other).value
+    def __lt__(self, other: Any) -> Dual:
+        return Dual(self.value < lift(other).value)
 
-    def __le__(self, other: Any) -> Any:
-        return self.value <= lift(other).value
+    def __le__(self, other: Any) -> Dual:
+        return Dual(self.value <= lift(other).value)
 
-    def __gt__(self, other: Any) -> Any:
-        return self.value > lift(other).value
+    def __gt__(self, other: Any) -> Dual:
+        return Dual(self.value > lift(other).value)
 
-    def __ge__(self, other: Any) -> Any:
-        return self.value >= lift(other).value
+    def __ge__(self, other: Any) -> Dual:
+        return Dual(self.value >= lift(other).value)
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
 
     __hash__ = None  # type: ignore[assignment]
 

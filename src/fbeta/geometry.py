@@ -70,12 +70,12 @@ class Confusion:
         cls,
         scores: Cell,
         target: Cell,
-        cut: float = 0.5,
+        cut: float,
         weight: Cell | None = None,
         *,
         axis: int | None = None,
     ) -> Confusion:
-        """Count the decisions ``scores >= cut``.
+        """Count the decisions ``scores >= cut``: 0.5 for probabilities, 0 for logits.
 
         Shape: as `from_predictions`.
 

@@ -84,8 +84,9 @@ class Metric(ABC):
         """
         s = c.shares()
         try:
-            one = self(Confusion(Dual(s.tp, 1.0), s.fp, Dual(s.fn, -1.0), s.tn))
-            zero = self(Confusion(s.tp, Dual(s.fp, -1.0), s.fn, Dual(s.tn, 1.0)))
+            # All four cells are duals, so that no formula mixes a dual with an array.
+            one = self(Confusion(Dual(s.tp, 1.0), Dual(s.fp), Dual(s.fn, -1.0), Dual(s.tn)))
+            zero = self(Confusion(Dual(s.tp), Dual(s.fp, -1.0), Dual(s.fn), Dual(s.tn, 1.0)))
         except (TypeError, AttributeError, ValueError):
             return self._differences(s)
         flat = 0.0 * s.tp

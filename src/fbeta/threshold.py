@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fbeta.geometry import Confusion
-from fbeta.metrics import Metric, metric
+from fbeta.metrics import Metric
+from fbeta.metrics import metric as read_metric
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def curve(
 
 
 def tune(
-    scores: ArrayLike, target: ArrayLike, metric_: Metric | str | Any, weight: ArrayLike | None = None
+    scores: ArrayLike, target: ArrayLike, metric: Metric | str | Any, weight: ArrayLike | None = None
 ) -> Threshold:
     r"""Find the exact best cut of a metric: every distinct score is tried, after one sort.
 
@@ -85,7 +86,7 @@ def tune(
     Reference: [lipton2014]
     """
     cuts, c = curve(scores, target, weight)
-    values = np.asarray(metric(metric_)(c))
+    values = np.asarray(read_metric(metric)(c))
     best = int(np.argmax(values))
     value = float(cuts[best])
     return Threshold(value, float(values[best]), int((np.asarray(scores, dtype=np.float64) >= value).sum()))

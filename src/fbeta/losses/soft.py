@@ -174,8 +174,8 @@ class SoftLoss(MetricLoss, name="soft"):
         else:
             losses = self._log_losses(batch, rest, None if alone else lever)
         # An empty column (or batch) is no column.
-        there = (rows > 0).to(losses.dtype)
-        total = torch.where(rows > 0, losses, 0.0).sum()
+        there = (rows != 0).to(losses.dtype)
+        total = torch.where(rows != 0, losses, 0.0).sum()
         return total if self.reduction == "sum" else total / there.sum().clamp(min=1)
 
     def _log_losses(self, batch: Batch, rest: Tensor, lever: Tensor | None) -> Tensor:

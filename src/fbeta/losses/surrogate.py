@@ -124,9 +124,10 @@ def box_cox(log_x: Any, q: float | Tensor) -> Any:
     Reference: [zhang2018]
     """
     if isinstance(q, Tensor):
-        some = torch.where(q == 0, 1.0, q)
-        return torch.where(q == 0, log_x, torch.expm1(some * log_x) / some)
-    if q == 0:
+        none = q < 1e-12  # below that the limit is exact, and q itself may underflow
+        some = torch.where(none, 1.0, q)
+        return torch.where(none, log_x, torch.expm1(some * log_x) / some)
+    if q < 1e-12:
         return log_x
     return (math.expm1(q * log_x) if isinstance(log_x, float) else torch.expm1(q * log_x)) / q
 

@@ -194,7 +194,9 @@ class TangentLoss(MetricLoss, name="tangent"):
         stream = counted.prevalence if self.stream is None else self.stream
         # Told nothing, population and stream are one and the same: the counts.
         found = torch.stack(tangent_costs(self.metric, at, None if self.population is None else stream))
-        known = found.isfinite().all(0) & (counted.positives > 0) & (counted.negatives > 0)
+        # At a corner of ROC space a metric may have no slope at all; there a fresh network's costs serve.
+        sound = found.isfinite().all(0) & (found.sum(0) > 0)
+        known = sound & (counted.positives > 0) & (counted.negatives > 0)
         trust = (counted.positives / self.warmup).clamp(max=1.0) if self.warmup else 1.0
         prices = torch.where(known, trust * found + (1 - trust) * self.fresh, self.fresh)
         scale = prices.sum(0)
