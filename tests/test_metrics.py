@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import sklearn.metrics as sk
 import torch
-from catalogue import ANCHORED, CURVED, METRICS, TRAINABLE, steep_f1
 
 import fbeta
+from catalogue import ANCHORED, CURVED, METRICS, TRAINABLE, steep_f1
 from fbeta import (
     MCC,
     Accuracy,
@@ -121,7 +121,9 @@ def test_floats_arrays_and_tensors_agree(m):
 @pytest.mark.parametrize(("u", "t"), INSIDE)
 def test_slopes_equal_autograd_and_differences(m, prevalence, u, t):
     ut = torch.tensor([u, t], dtype=torch.float64, requires_grad=True)
-    (by_u, by_t) = torch.autograd.grad(m(Confusion.from_rates(ut[0], ut[1], prevalence)) + 0 * ut.sum(), ut)[0]
+    (by_u, by_t) = torch.autograd.grad(m(Confusion.from_rates(ut[0], ut[1], prevalence)) + 0 * ut.sum(), ut)[
+        0
+    ]
     c = Confusion.from_rates(u, t, prevalence)
     assert m.slopes(c) == pytest.approx((by_t.item(), -by_u.item()), rel=1e-9, abs=1e-12)
     g1, g0 = m._differences(c)
@@ -143,7 +145,9 @@ def homogeneous_pole(m, prevalence):
     """N × D from the three corners of ROC space, as in the theory: an independent derivation."""
     rows = []
     for part in (0, 1):
-        at = [float(m.ratio(Confusion.from_rates(u, t, prevalence))[part]) for u, t in ((0, 0), (1, 0), (0, 1))]
+        at = [
+            float(m.ratio(Confusion.from_rates(u, t, prevalence))[part]) for u, t in ((0, 0), (1, 0), (0, 1))
+        ]
         rows.append((at[1] - at[0], at[2] - at[0], at[0]))  # u, t, 1
     return np.cross(*rows)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from catalogue import batch
 
+from catalogue import batch
 from fbeta import Accuracy, BalancedAccuracy, Confusion, FBeta, GMean, Kappa, SoftLoss, SurrogateLoss
 from fbeta.geometry import Anchors
 from fbeta.losses import surrogate_loss
@@ -144,7 +144,9 @@ def test_surrogate_is_the_papers_formula(beta, p):
     torch.testing.assert_close(SurrogateLoss(FBeta(beta), prevalence=p)(z, y), (weight * per_sample).mean())
     for q in (0.3, 1.0):
         general = y * (1 - f**q) / q + (1 - y) * ((beta**2 * p / (1 - p) + f) ** q - 1) / q
-        torch.testing.assert_close(SurrogateLoss(FBeta(beta), prevalence=p, q=q)(z, y), (weight * general).mean())
+        torch.testing.assert_close(
+            SurrogateLoss(FBeta(beta), prevalence=p, q=q)(z, y), (weight * general).mean()
+        )
 
 
 def test_surrogate_of_gmean_is_class_balanced_bce():
@@ -160,7 +162,9 @@ def test_surrogate_of_accuracies_is_mae():
     f = torch.sigmoid(z)
     mae = 2 * y * (1 - f) + 2 * (1 - y) * f
     weight = y / 0.2 + (1 - y) / 0.8
-    torch.testing.assert_close(2 * SurrogateLoss(BalancedAccuracy(), prevalence=0.2)(z, y), (weight * mae).mean())
+    torch.testing.assert_close(
+        2 * SurrogateLoss(BalancedAccuracy(), prevalence=0.2)(z, y), (weight * mae).mean()
+    )
     torch.testing.assert_close(SurrogateLoss(Accuracy(), prevalence=0.2)(z, y), mae.mean())
 
 

@@ -6,10 +6,10 @@ import warnings
 import mpmath
 import pytest
 import torch
-from catalogue import ANCHORED, LOSSES, batch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from catalogue import ANCHORED, LOSSES, batch
 from fbeta import MCC, FBeta, Kappa, SoftLoss, SurrogateLoss, TangentLoss
 from fbeta.losses import soft_loss, surrogate_loss, tangent_loss
 from fbeta.losses.surrogate import Reaches
@@ -154,7 +154,9 @@ def test_gradcheck_surrogate_with_a_column_of_every_kind():
         torch.testing.assert_close(surrogate_loss(z, y, reaches)[:, k], alone)
 
 
-@pytest.mark.parametrize("q", [0.0, 0.3, 1.0, torch.tensor(0.0).double(), torch.tensor(0.3).double()], ids=str)
+@pytest.mark.parametrize(
+    "q", [0.0, 0.3, 1.0, torch.tensor(0.0).double(), torch.tensor(0.3).double()], ids=str
+)
 def test_gradcheck_tangent(q):
     z, y = batch(8)
     z.requires_grad_()

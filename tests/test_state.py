@@ -6,9 +6,9 @@ import pickle
 
 import pytest
 import torch
-from catalogue import LOSSES, STATEFUL, batch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
+from catalogue import LOSSES, STATEFUL, batch
 from fbeta import MCC, Confusion, FBeta, RunningConfusion, SoftLoss, SurrogateLoss, TangentLoss
 from fbeta.losses import surrogate_loss, tangent_loss
 
@@ -191,7 +191,10 @@ def test_weight_two_is_the_row_twice(case):
 @pytest.mark.parametrize("integer", [False, True], ids=["float", "int"])
 def test_ignored_elements_are_as_if_absent(case, integer):
     z, y = batch(30)
-    z_more, y_more = torch.cat([z, torch.tensor([torch.nan, 3.0])]), torch.cat([y, torch.tensor([-100.0, -100])])
+    z_more, y_more = (
+        torch.cat([z, torch.tensor([torch.nan, 3.0])]),
+        torch.cat([y, torch.tensor([-100.0, -100])]),
+    )
     one, two = case.make(ignore_index=-100), case.make()
     for _ in range(2):
         a = z_more.clone().requires_grad_()
@@ -330,12 +333,16 @@ def test_softmax2_and_multilabel_shapes_of_none():
 def test_per_label_prevalence_is_each_labels_own_loss():
     z = torch.randn(50, 2, dtype=torch.float64)
     y = (torch.rand(50, 2) < 0.3).double()
-    both = SurrogateLoss(FBeta(2), prevalence=[0.3, 0.05], task="multilabel", num_labels=2, reduction="none")(z, y)
+    both = SurrogateLoss(FBeta(2), prevalence=[0.3, 0.05], task="multilabel", num_labels=2, reduction="none")(
+        z, y
+    )
     for k, p in enumerate((0.3, 0.05)):
         alone = SurrogateLoss(FBeta(2), prevalence=p, reduction="none")(z[:, k], y[:, k])
         torch.testing.assert_close(both[:, k], alone)
     pooled = SurrogateLoss(FBeta(2), prevalence=[0.3, 0.1], task="multilabel", num_labels=2, average="micro")
-    torch.testing.assert_close(pooled(z, y), SurrogateLoss(FBeta(2), prevalence=0.2)(z.flatten(), y.flatten()))
+    torch.testing.assert_close(
+        pooled(z, y), SurrogateLoss(FBeta(2), prevalence=0.2)(z.flatten(), y.flatten())
+    )
 
 
 def test_two_prevalences_of_the_surrogate():
@@ -343,7 +350,9 @@ def test_two_prevalences_of_the_surrogate():
     z, y = batch(rate=0.5)
     f = torch.sigmoid(z)
     expected = (2 * (-y * torch.log(f) + (1 - y) * torch.log(0.01 / 0.99 + f))).mean()
-    torch.testing.assert_close(SurrogateLoss(FBeta(1), prevalence=0.01, class_counts=(500, 500))(z, y), expected)
+    torch.testing.assert_close(
+        SurrogateLoss(FBeta(1), prevalence=0.01, class_counts=(500, 500))(z, y), expected
+    )
     only = SurrogateLoss(FBeta(1), class_counts=(900, 100))
     torch.testing.assert_close(only(z, y), SurrogateLoss(FBeta(1), prevalence=0.1)(z, y))
 

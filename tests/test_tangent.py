@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from catalogue import CURVED, TRAINABLE, batch
 
+from catalogue import CURVED, TRAINABLE, batch
 from fbeta import MCC, Confusion, FBeta, GMean, SoftLoss, SurrogateLoss, TangentLoss, metric
 from fbeta.losses import soft_loss, tangent_costs, tangent_loss
 from fbeta.running import cells
@@ -241,7 +241,9 @@ class TestColumns:
         loss = TangentLoss(FBeta(1), task="multilabel", num_labels=2, warmup=0)
         loss(z, self.Y)
         c0, c1 = loss.costs
-        expected = [tangent_costs(FBeta(1), Confusion.from_scores(self.Z[:, k], self.Y[:, k], 0.0)) for k in (0, 1)]
+        expected = [
+            tangent_costs(FBeta(1), Confusion.from_scores(self.Z[:, k], self.Y[:, k], 0.0)) for k in (0, 1)
+        ]
         scale = np.mean([a + b for a, b in expected])
         for k, (a, b) in enumerate(expected):
             assert c0[k].item() == pytest.approx(float(a / scale))

@@ -134,8 +134,8 @@ class Confusion:
 
     def shares(self) -> Confusion:
         """Divide by the total, so that the cells sum to one (an empty matrix stays zero)."""
-        n = self.total
-        return Confusion(divide(self.tp, n), divide(self.fp, n), divide(self.fn, n), divide(self.tn, n))
+        one = divide(1.0, self.total)
+        return Confusion(one * self.tp, one * self.fp, one * self.fn, one * self.tn)
 
     def at_prevalence(self, prevalence: Cell) -> Confusion:
         """Keep the rates (u, t), change the share of positives: the same classifier elsewhere.

@@ -1,0 +1,176 @@
+"""The shape of the project: layers, public names, start-up cost, documents that cannot go stale."""
+
+import ast
+import importlib.util
+import json
+import re
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import fbeta
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "fbeta"
+
+# Imports point down, or along a line from right to left; never up. `fbeta` itself is lazy and imports nothing.
+LAYERS = [
+    ["dual", "geometry", "metrics"],
+    ["task", "ranks", "running", "losses", "threshold"],
+    ["cli"],
+]
+THIRD_PARTY = {
+    "dual": set(),
+    "geometry": {"numpy"},  # inside a function, for lists
+    "metrics": set(),
+    "threshold": {"numpy"},
+    "task": {"torch"},
+    "ranks": {"torch"},
+    "running": {"torch"},
+    "losses": {"torch", "numpy"},
+    "cli": {"typer"},
+}
+
+
+def modules():
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        if name != "__init__":
+            yield name, path
+
+
+def imported(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: absolute imports only"
+            if node.module == "fbeta":
+                yield from (f"fbeta.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+
+
+@pytest.mark.parametrize(("name", "path"), list(modules()), ids=lambda x: getattr(x, "name", x))
+def test_imports_point_down(name, path):
+    order = {module: (i, j) for i, layer in enumerate(LAYERS) for j, module in enumerate(layer)}
+    assert name in order, f"{name} has no layer: add it to LAYERS"
+    for target in imported(path):
+        top, _, rest = target.partition(".")
+        if top == "fbeta":
+            below = rest.split(".")[0]
+            if below and below != name and below in order:
+                assert order[below] < order[name], f"{name} imports {below}, which lies above it"
+        elif top not in sys.stdlib_module_names:
+            assert top in THIRD_PARTY[name], f"{name} imports {top}"
+
+
+def test_public_names():
+    assert set(fbeta.__all__) == set(dir(fbeta))
+    for name in fbeta.__all__:
+        value = getattr(fbeta, name)
+        assert value.__doc__, name
+        assert value.__module__.startswith("fbeta"), name
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = fbeta.nonsense
+
+
+def test_pinned_names_are_there():
+    pinned = """Confusion Metric metric FBeta Jaccard Tversky Kappa MCC GMean BalancedAccuracy Accuracy
+    FowlkesMallows Precision Recall Specificity Cost SurrogateLoss TangentLoss SoftLoss RunningConfusion
+    tune Threshold"""
+    assert set(pinned.split()) <= set(fbeta.__all__)
+
+
+def test_public_functions_and_classes_have_a_doctest():
+    for name in fbeta.__all__:
+        assert ">>>" in getattr(fbeta, name).__doc__ or name == "Metric", name
+
+
+def fresh(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_import_is_lazy():
+    assert (
+        fresh("import fbeta, sys; print('torch' in sys.modules, 'numpy' in sys.modules)").split()
+        == ["False"] * 2
+    )
+    assert (
+        fresh("import sys; from fbeta import FBeta, Confusion; print('torch' in sys.modules)").strip()
+        == "False"
+    )
+    assert fresh("import sys; from fbeta import tune; print('torch' in sys.modules)").strip() == "False"
+
+
+def test_import_costs_at_most_60_ms():
+    code = "import time; t = time.perf_counter(); import fbeta; print(time.perf_counter() - t)"
+    assert statistics.median(float(fresh(code)) for _ in range(5)) < 0.060
+
+
+def test_help_costs_at_most_400_ms():
+    def run():
+        start = time.perf_counter()
+        subprocess.run([Path(sys.executable).parent / "fbeta", "--help"], capture_output=True, check=True)
+        return time.perf_counter() - start
+
+    assert statistics.median(run() for _ in range(5)) < 0.4
+
+
+def command(*words):
+    done = subprocess.run([Path(sys.executable).parent / "fbeta", *words], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_explain():
+    code, out, _ = command("explain", "--metric", "fbeta:beta=2", "--prevalence", "0.1")
+    assert code == 0
+    assert "pole: (-0.4444, 0)" in out
+    assert "no anchors" in command("explain", "--metric", "mcc")[1]
+    code, _, err = command("explain", "--metric", "nonsense")
+    assert code == 2
+    assert "Choices: accuracy" in err
+    assert "Traceback" not in err
+    assert command("--version")[1].strip() == fbeta.__version__
+
+
+def test_readme_table_is_the_committed_result():
+    spec = importlib.util.spec_from_file_location("digits", ROOT / "examples" / "digits.py")
+    digits = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(digits)
+    block = (ROOT / "README.md").read_text().split(digits.START)[1].split(digits.END)[0]
+    assert block.strip() == digits.render(json.loads((ROOT / "docs" / "demo.json").read_text()))
+
+
+def test_readme_snippet_runs():
+    snippet = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S).group(1)
+    at_half, tuned = map(
+        float, fresh(f"import torch; torch.manual_seed(0); torch.set_num_threads(1)\n{snippet}").split()
+    )
+    assert 0.4 < at_half < 1
+    assert 0.4 < tuned < 1
+
+
+@pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_lead_somewhere(document):
+    text = (ROOT / document).read_text()
+    for link in re.findall(r"\]\(([^)#]+)\)", text):
+        if not link.startswith("http"):
+            assert (ROOT / link).exists(), f"{document} links to {link}"
+
+
+def test_references_are_in_the_bibliography():
+    known = set(re.findall(r"@\w+\{(\w+),", (ROOT / "references.bib").read_text()))
+    for path in SOURCE.rglob("*.py"):
+        for key in re.findall(r"\[([a-z]+\d{4})\]", path.read_text()):
+            assert key in known, f"{path.name} cites {key}"
+
+
+def test_version_is_the_packages():
+    assert f'version = "{fbeta.__version__}"' in (ROOT / "pyproject.toml").read_text()
+    assert f"version: {fbeta.__version__}" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {fbeta.__version__}" in (ROOT / "CHANGELOG.md").read_text()
