@@ -74,7 +74,7 @@ def test_empty_matrix_has_rates_of_zero():
         (lambda: Confusion.from_predictions([0.3, 7], [1, 1]), "from_scores"),
         (lambda: Confusion.from_predictions(["a"], [1]), "must hold numbers"),
         (lambda: Confusion.from_predictions([1], [1], weight=[-1]), "zero or more"),
-        (lambda: Confusion.from_scores([math.nan], [1]), "NaN"),
+        (lambda: Confusion.from_scores([math.nan], [1], 0.5), "NaN"),
     ],
 )
 def test_bad_input_says_what_is_wrong(call, says):
