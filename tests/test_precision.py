@@ -13,7 +13,7 @@ from catalogue import ANCHORED, LOSSES, batch
 from fbeta import MCC, FBeta, Kappa, SoftLoss, SurrogateLoss, TangentLoss
 from fbeta.losses import soft_loss, surrogate_loss, tangent_loss
 from fbeta.losses.surrogate import Reaches
-from fbeta.running import cells
+from fbeta.running import cells, decisions
 from fbeta.task import Batch
 
 prevalences = st.floats(1e-6, 1 - 1e-6) | st.sampled_from([1e-6, 0.5, 1 - 1e-6])
@@ -171,7 +171,7 @@ def test_gradcheck_soft(m):
     z.requires_grad_()
 
     def plain(z):
-        return soft_loss(cells(Batch(z, y, torch.ones_like(y)), soft=True, columns=False), m)
+        return soft_loss(cells(Batch(z, y, torch.ones_like(y)), decisions(z, soft=True), columns=False), m)
 
     assert torch.autograd.gradcheck(plain, z)
     assert torch.autograd.gradgradcheck(plain, z)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from catalogue import CURVED, TRAINABLE, batch
 from fbeta import MCC, Confusion, FBeta, GMean, SoftLoss, SurrogateLoss, TangentLoss, metric
 from fbeta.losses import soft_loss, tangent_costs, tangent_loss
-from fbeta.running import cells
+from fbeta.running import cells, decisions
 from fbeta.task import Batch, read
 
 # A finite population: 40 kinds of rows, each with a probability of being positive and a share of the rows.
@@ -81,7 +81,7 @@ def test_q_one_with_the_batchs_soft_counts_is_proportional_to_the_soft_metric(be
     z, y = batch()
     z.requires_grad_()
     m = FBeta(beta)
-    counts = cells(Batch(z, y, torch.ones_like(z)), soft=True, columns=False)
+    counts = cells(Batch(z, y, torch.ones_like(z)), decisions(z, soft=True), columns=False)
     by_soft = torch.autograd.grad(soft_loss(counts, m), z)[0]
     c0, c1 = tangent_costs(m, Confusion(*counts.detach()))
     scale = c0 + c1

@@ -14,21 +14,31 @@ from fbeta.geometry import Confusion
 from fbeta.task import Batch, check_task, read
 
 
-def cells(batch: Batch, *, soft: bool, columns: bool) -> Tensor:
-    r"""Count a batch: TP, FP, FN, TN at the cut f ≥ ½ (z ≥ 0), or with f in the place of the decision.
+def decisions(logits: Tensor, *, soft: bool) -> tuple[Tensor, Tensor]:
+    """How much of each element is called positive, and how much negative.
+
+    Hard: f ≥ ½ (z ≥ 0). Soft: f and 1 − f, each to full precision.
+
+    >>> decisions(torch.tensor([0.0, -1.0]), soft=False)
+    (tensor([1., 0.]), tensor([0., 1.]))
+    """
+    if soft:
+        return torch.sigmoid(logits), torch.sigmoid(-logits)
+    yes = (logits >= 0).to(logits.dtype)
+    return yes, 1 - yes
+
+
+def cells(batch: Batch, decided: tuple[Tensor, Tensor], *, columns: bool) -> Tensor:
+    r"""Count a batch: TP, FP, FN, TN of decisions.
 
     Shape: ``(4,)``, or ``(4, K)`` if `columns` keeps the last axis apart. Soft counts carry a gradient.
 
     >>> b = read(torch.tensor([2.0, -1.0, 3.0]), torch.tensor([1, 1, 0]))
-    >>> cells(b, soft=False, columns=False)
+    >>> cells(b, decisions(b.logits, soft=False), columns=False)
     tensor([1., 1., 1., 0.])
     """
-    z, y, w = batch
-    if soft:
-        yes, no = torch.sigmoid(z), torch.sigmoid(-z)
-    else:
-        yes = (z >= 0).to(z.dtype)
-        no = 1 - yes
+    _, y, w = batch
+    yes, no = decided
     hit, miss = w * y, w * (1 - y)
     parts = torch.stack([hit * yes, miss * yes, hit * no, miss * no])
     if columns:
@@ -131,7 +141,7 @@ class RunningConfusion(Exact):
                 ignore_index=self.ignore_index,
                 check=self.check,
             )
-            found = cells(batch, soft=self.soft, columns=self.columns)
+            found = cells(batch, decisions(batch.logits, soft=self.soft), columns=self.columns)
             self.add(ranks.total(found, ranks.group_of(self.process_group, self.sync)))
         return self.confusion
 

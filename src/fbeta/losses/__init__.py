@@ -10,13 +10,14 @@ try:
 except ImportError as error:  # pragma: no cover
     raise ImportError("fbeta.losses needs PyTorch: pip install 'fbeta[torch]'") from error
 
-from fbeta.losses.module import MetricLoss
+from fbeta.losses.module import Loss, RowLoss
 from fbeta.losses.soft import SoftLoss, soft_log_loss, soft_loss
 from fbeta.losses.surrogate import SurrogateLoss, surrogate_loss
 from fbeta.losses.tangent import TangentLoss, tangent_costs, tangent_loss
 
 __all__ = [
-    "MetricLoss",
+    "Loss",
+    "RowLoss",
     "SoftLoss",
     "SurrogateLoss",
     "TangentLoss",
@@ -36,10 +37,10 @@ def names() -> list[str]:
     >>> names()
     ['soft', 'surrogate', 'tangent']
     """
-    return sorted(MetricLoss.registry)
+    return sorted(Loss.registry)
 
 
-def get(name: str, metric: Any, **options: Any) -> MetricLoss:
+def get(name: str, metric: Any = None, **options: Any) -> Loss:
     """Make a loss by name; `options` go to its class.
 
     >>> get("surrogate", metric="fbeta:beta=2", prevalence=0.1)
@@ -48,8 +49,8 @@ def get(name: str, metric: Any, **options: Any) -> MetricLoss:
       (reaches): Reaches()
     )
     """
-    if name not in MetricLoss.registry:
-        near = difflib.get_close_matches(name, MetricLoss.registry, n=2)
+    if name not in Loss.registry:
+        near = difflib.get_close_matches(name, Loss.registry, n=2)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise ValueError(f"Unknown loss {name!r}.{hint} Choices: {', '.join(names())}.")
-    return MetricLoss.registry[name](metric, **options)
+    return Loss.registry[name](metric, **options)

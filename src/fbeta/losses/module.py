@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 import torch
@@ -13,19 +13,35 @@ import torch.distributed as dist
 from torch import Tensor
 
 from fbeta import ranks
-from fbeta.metrics import Metric, check_prevalence, metric
+from fbeta.metrics import Metric, check_prevalence
+from fbeta.metrics import metric as read_metric
 from fbeta.running import Exact, one_of
 from fbeta.task import Batch, check_task, read
 
 REDUCTIONS = ("mean", "sum", "none")
 
 
-class MetricLoss(Exact, ABC):
+class Options(TypedDict, total=False):
+    """What every loss takes besides its own arguments; see `Loss`."""
+
+    class_counts: Any
+    reduction: str
+    task: str
+    num_labels: int | None
+    average: str
+    ignore_index: int | None
+    check: bool | None
+    process_group: dist.ProcessGroup | None
+    sync: bool
+
+
+class Loss(Exact, ABC):
     """What the losses share: metric, task, the two prevalences, weights, reduction and ranks.
 
     Arguments (all losses take them):
 
-    - `metric`: a Metric, a spec such as "fbeta:beta=2", or a function of (tp, fp, fn, tn).
+    - `metric`: a Metric, a spec such as "fbeta:beta=2", or a function of (tp, fp, fn, tn). A loss that does not
+      depend on a metric (cross entropy, focal) takes one too and only remembers it.
     - `prevalence`: the rate of positives in the population that the metric is about; for macro multi-label
       one number, or one a label.
     - `class_counts`: (negatives, positives) in the training stream, where a sampler changes the rate. If only
@@ -38,33 +54,36 @@ class MetricLoss(Exact, ABC):
     """
 
     #: Every loss by name, filled as classes are defined.
-    registry: ClassVar[dict[str, type[MetricLoss]]] = {}
+    registry: ClassVar[dict[str, type[Loss]]] = {}
+    #: The name that `fbeta.losses.get` reads; an abstract loss has none.
+    name: ClassVar[str]
     #: Reductions that make sense: a loss of a set has no elements.
     reductions: ClassVar[tuple[str, ...]] = REDUCTIONS
-
-    def __init_subclass__(cls, *, name: str, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        cls.name = name
-        MetricLoss.registry[name] = cls
-
-    name: ClassVar[str]
+    #: Whether the loss is built from the metric, or only remembers it.
+    uses_metric: ClassVar[bool] = True
     #: The largest |∂ℓ/∂z| of an element before the caller's weight, as far as the host knows.
     steepest: float = 1.0
 
+    def __init_subclass__(cls, *, name: str | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if name is not None:
+            cls.name = name
+            Loss.registry[name] = cls
+
     def __init__(
         self,
-        metric_: Any,
+        metric: Any = None,
+        prevalence: Any = None,
         *,
-        prevalence: Any,
-        class_counts: Any,
-        task: str,
-        num_labels: int | None,
-        average: str,
-        reduction: str,
-        ignore_index: int | None,
-        check: bool | None,
-        process_group: dist.ProcessGroup | None,
-        sync: bool,
+        class_counts: Any = None,
+        reduction: str = "mean",
+        task: str = "binary",
+        num_labels: int | None = None,
+        average: str = "macro",
+        ignore_index: int | None = None,
+        check: bool | None = None,
+        process_group: dist.ProcessGroup | None = None,
+        sync: bool = True,
     ) -> None:
         super().__init__()
         check_task(task, num_labels)
@@ -74,7 +93,9 @@ class MetricLoss(Exact, ABC):
             raise ValueError(
                 f"reduction must be one of {', '.join(self.reductions)}; got {reduction!r}.{why}"
             )
-        self.metric: Metric = metric(metric_)
+        if metric is None and self.uses_metric:
+            raise ValueError(f"{type(self).__name__} needs a metric, for example FBeta(1) or 'fbeta:beta=2'.")
+        self.metric: Metric | None = None if metric is None else read_metric(metric)
         self.task, self.num_labels, self.average = task, num_labels, average
         self.reduction, self.ignore_index, self.check = reduction, ignore_index, check
         self.process_group, self.sync = process_group, sync
@@ -85,12 +106,17 @@ class MetricLoss(Exact, ABC):
         self.class_counts = counts
         #: Rate in the population, if known; shape () or (K,).
         self.prevalence = counts[1] / (counts[0] + counts[1]) if rate is None and counts is not None else rate
-        if self.prevalence is not None and rate is None:
-            self._read_prevalence(self.prevalence)
-        for p in [None] if self.prevalence is None else np.unique(self.prevalence):
-            refusal = self.metric.refusal(None if p is None else float(p))
-            if refusal is not None:
-                raise ValueError(refusal)
+        if self.uses_metric:
+            for p in [None] if self.prevalence is None else np.unique(self.prevalence):
+                refusal = self.target_metric.refusal(None if p is None else float(p))
+                if refusal is not None:
+                    raise ValueError(refusal)
+
+    @property
+    def target_metric(self) -> Metric:
+        """The metric of a loss that is built from one."""
+        assert self.metric is not None
+        return self.metric
 
     def forward(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
         """Loss of a batch of logits against targets; `weight` has the target's shape, and 2 is a row twice."""
@@ -195,20 +221,34 @@ class MetricLoss(Exact, ABC):
 
     def extra_repr(self) -> str:
         """Show what a reader needs to tell two losses apart."""
-        rate = "" if self.prevalence is None else f", prevalence={np.asarray(self.prevalence).tolist()}"
-        return f"{self.metric!r}{rate}, task={self.task!r}, reduction={self.reduction!r}"
+        rate = "" if self.prevalence is None else f"prevalence={np.asarray(self.prevalence).tolist()}, "
+        metric = "" if self.metric is None else f"{self.metric!r}, "
+        return f"{metric}{rate}task={self.task!r}, reduction={self.reduction!r}"
 
     # A process group belongs to a live process: copies share it, files do not hold it.
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"process_group": None}
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> MetricLoss:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Loss:
         twin = self.__class__.__new__(self.__class__)
         memo[id(self)] = twin
         if self.process_group is not None:
             memo[id(self.process_group)] = self.process_group
         twin.__dict__.update({name: copy.deepcopy(value, memo) for name, value in self.__dict__.items()})
         return twin
+
+
+class RowLoss(Loss):
+    """A loss that is a sum over rows: it gives elements, and the shell weighs and reduces them."""
+
+    @abstractmethod
+    def elements(self, logits: Tensor, target: Tensor) -> Tensor:
+        """The loss of each element, class weights included; shape of the logits."""
+
+    def loss_of(self, batch: Batch, group: dist.ProcessGroup | None) -> Tensor:
+        """Weigh and reduce the elements."""
+        z, y, w = batch
+        return self.reduce(self.elements(z, y), w, ranks.total(w.sum(), group), group)
 
 
 def _numbers(x: Any) -> np.ndarray[Any, Any]:

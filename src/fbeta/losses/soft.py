@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from typing import Any, Unpack
 
 import torch
 import torch.distributed as dist
@@ -11,10 +12,10 @@ from torch import Tensor
 
 from fbeta import ranks
 from fbeta.geometry import Confusion
-from fbeta.losses.module import MetricLoss
+from fbeta.losses.module import Loss, Options
 from fbeta.losses.surrogate import Reach, Reaches
 from fbeta.metrics import Metric
-from fbeta.running import RunningConfusion, cells, one_of
+from fbeta.running import RunningConfusion, cells, decisions, one_of
 from fbeta.task import Batch
 
 
@@ -63,7 +64,79 @@ def _by_sign(sign: float | Tensor, yes: Tensor, no: Tensor) -> Tensor:
     return torch.where(sign > 0, yes, no) if isinstance(sign, Tensor) else yes if sign > 0 else no
 
 
-class SoftLoss(MetricLoss, name="soft"):
+class CountLoss(Loss):
+    r"""A loss of soft counts: 1 − M on decisions that `squash` makes differentiable.
+
+    Batch, memory, prevalence, ranks and columns are handled here; a loss adds how a logit becomes a decision.
+    """
+
+    reductions = ("mean", "sum")
+    population: Tensor | None
+
+    def __init__(
+        self,
+        metric: Any,
+        prevalence: Any = None,
+        *,
+        memory: float | None = None,
+        damping: float = 0.5,
+        accumulate: int | None = 1,
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(metric, prevalence, **options)
+        self.running = None
+        if memory is not None:
+            self.running = RunningConfusion(
+                memory=memory,
+                damping=damping,
+                counts="soft",
+                task=self.task,
+                num_labels=self.num_labels,
+                average=self.average,
+                accumulate=accumulate,
+            )
+        self.remember("population", self.prevalence)
+
+    @abstractmethod
+    def squash(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """How much of each element counts as called positive, and how much as called negative."""
+
+    def step(self) -> None:
+        """Close an optimiser step of several micro-batches (with a memory and ``accumulate=None``)."""
+        if self.running is not None:
+            self.running.step()
+
+    def loss_of(self, batch: Batch, group: dist.ProcessGroup | None) -> Tensor:
+        """Count softly, add what other ranks and the memory hold, evaluate."""
+        mine = cells(batch, self.squash(batch.logits), columns=self.columns)
+        everyone = ranks.total(mine.double(), group)
+        rest = everyone - mine.detach().double() if group is not None else torch.zeros_like(everyone)
+        training = self.training and torch.is_grad_enabled()
+        if self.running is not None and training:
+            self.same_device(self.running.counts, batch.logits)
+            rest = rest + self.running.counts
+            self.running.add(everyone)
+        rows = everyone.sum(0)
+        # The gradient of the batch's mean, not of its small share in the memory; and R times for DDP's average.
+        lever = ranks.size(group) * (mine.detach().sum(0) + rest.sum(0)) / (rows + (rows == 0))
+        lever, rest = lever.to(mine.dtype), rest.clamp(min=0).to(mine.dtype)
+        alone = group is None and (self.running is None or not training)
+        losses = self.of_counts(batch, mine, rest, None if alone else lever)
+        # An empty column (or batch) is no column.
+        there = (rows != 0).to(losses.dtype)
+        total = torch.where(rows != 0, losses, 0.0).sum()
+        return total if self.reduction == "sum" else total / there.sum().clamp(min=1)
+
+    def of_counts(self, batch: Batch, mine: Tensor, rest: Tensor, lever: Tensor | None) -> Tensor:
+        """The loss of each column, from this batch's counts and those of the memory and the other ranks."""
+        counts = mine if lever is None else levered(mine, lever) + rest
+        if self.population is not None:
+            c = Confusion(*counts.unbind()).at_prevalence(self.population.to(counts.dtype))
+            counts = torch.stack(list(c))
+        return soft_loss(counts, self.target_metric)
+
+
+class SoftLoss(CountLoss, name="soft"):
     r"""Any metric on soft counts: 1 − M̃, or the log distance to its anchors.
 
     .. math:: \tilde M = M\!\left(\sum w y f,\ \sum w (1 - y) f,\ \ldots\right)
@@ -77,7 +150,7 @@ class SoftLoss(MetricLoss, name="soft"):
 
     The loss of a set is no sum over rows, so there is no reduction "none", and micro-batches give another
     (and noisier) gradient than their union: prefer a memory where batches are small. "mean" and "sum" are
-    over the columns of a macro average. Other arguments: see `MetricLoss`, `TangentLoss`.
+    over the columns of a macro average. Other arguments: see `Loss`, `TangentLoss`.
 
     Shape: `logits` and `target` as the task says; result ``()``.
 
@@ -88,9 +161,6 @@ class SoftLoss(MetricLoss, name="soft"):
     Reference: [pastor2013], [lee2021]
     """
 
-    reductions = ("mean", "sum")
-    population: Tensor | None
-
     def __init__(
         self,
         metric: Any,
@@ -100,83 +170,28 @@ class SoftLoss(MetricLoss, name="soft"):
         memory: float | None = None,
         damping: float = 0.5,
         accumulate: int | None = 1,
-        class_counts: Any = None,
-        reduction: str = "mean",
-        task: str = "binary",
-        num_labels: int | None = None,
-        average: str = "macro",
-        ignore_index: int | None = None,
-        check: bool | None = None,
-        process_group: dist.ProcessGroup | None = None,
-        sync: bool = True,
+        **options: Unpack[Options],
     ) -> None:
-        super().__init__(
-            metric,
-            prevalence=prevalence,
-            class_counts=class_counts,
-            task=task,
-            num_labels=num_labels,
-            average=average,
-            reduction=reduction,
-            ignore_index=ignore_index,
-            check=check,
-            process_group=process_group,
-            sync=sync,
-        )
+        super().__init__(metric, prevalence, memory=memory, damping=damping, accumulate=accumulate, **options)
         one_of("form", form, ("plain", "log"))
         self.form = form
-        self.running = None
-        if memory is not None:
-            self.running = RunningConfusion(
-                memory=memory,
-                damping=damping,
-                counts="soft",
-                task=task,
-                num_labels=num_labels,
-                average=average,
-                accumulate=accumulate,
-            )
-        self.remember("population", self.prevalence)
         self.reaches = None
         if form == "log":
             if self.prevalence is None:
                 raise ValueError(
                     "SoftLoss(form='log') needs prevalence (or class_counts): it places the anchors."
                 )
-            self.reaches = Reaches(self.metric, self.prevalence)
+            self.reaches = Reaches(self.target_metric, self.prevalence)
 
-    def step(self) -> None:
-        """Close an optimiser step of several micro-batches (with a memory and ``accumulate=None``)."""
-        if self.running is not None:
-            self.running.step()
+    def squash(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """The scores f and 1 − f themselves."""
+        return decisions(logits, soft=True)
 
-    def loss_of(self, batch: Batch, group: dist.ProcessGroup | None) -> Tensor:
-        """Count softly, add what other ranks and the memory hold, evaluate."""
-        mine = cells(batch, soft=True, columns=self.columns)
-        everyone = ranks.total(mine.double(), group)
-        rest = everyone - mine.detach().double() if group is not None else torch.zeros_like(everyone)
-        training = self.training and torch.is_grad_enabled()
-        if self.running is not None and training:
-            self.same_device(self.running.counts, batch.logits)
-            rest = rest + self.running.counts
-            self.running.add(everyone)
-        rows = everyone.sum(0)
-        # The gradient of the batch's mean, not of its small share in the memory; and R times for DDP's average.
-        lever = ranks.size(group) * (mine.detach().sum(0) + rest.sum(0)) / (rows + (rows == 0))
-        lever, rest = lever.to(mine.dtype), rest.clamp(min=0).to(mine.dtype)
-        alone = group is None and (self.running is None or not training)
+    def of_counts(self, batch: Batch, mine: Tensor, rest: Tensor, lever: Tensor | None) -> Tensor:
+        """One minus the metric of the counts, or the log distance of the mean scores to its anchors."""
         if self.form == "plain":
-            counts = mine if alone else _levered(mine, lever) + rest
-            if self.population is not None:
-                c = Confusion(*counts.unbind()).at_prevalence(self.population.to(counts.dtype))
-                counts = torch.stack(list(c))
-            losses = soft_loss(counts, self.metric)
-        else:
-            losses = self._log_losses(batch, rest, None if alone else lever)
-        # An empty column (or batch) is no column.
-        there = (rows != 0).to(losses.dtype)
-        total = torch.where(rows != 0, losses, 0.0).sum()
-        return total if self.reduction == "sum" else total / there.sum().clamp(min=1)
+            return super().of_counts(batch, mine, rest, lever)
+        return self._log_losses(batch, rest, lever)
 
     def _log_losses(self, batch: Batch, rest: Tensor, lever: Tensor | None) -> Tensor:
         """The log form, in the log domain throughout: scores near 0 keep their gradient."""
@@ -193,7 +208,7 @@ class SoftLoss(MetricLoss, name="soft"):
         means = []
         for log_sum, more, mass in zip(sums, rest, (*masses, *masses), strict=True):  # TP, FP, FN, TN
             if lever is not None:
-                log_sum = torch.logaddexp(_levered(log_sum, lever), torch.log(more))
+                log_sum = torch.logaddexp(levered(log_sum, lever), torch.log(more))
             # A class that was never seen has no mean; its term is a constant without gradient.
             means.append(torch.where(mass > 0, log_sum - torch.log(mass), 0.0))
         assert self.reaches is not None
@@ -201,7 +216,7 @@ class SoftLoss(MetricLoss, name="soft"):
         return soft_log_loss((one_yes, zero_yes, one_no, zero_no), self.reaches(z.dtype))
 
 
-def _levered(x: Tensor, lever: Tensor) -> Tensor:
+def levered(x: Tensor, lever: Tensor) -> Tensor:
     """The value of x with `lever` times its gradient."""
     return x.detach() + lever * (x - x.detach())
 

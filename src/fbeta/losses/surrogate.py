@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import torch
-import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor
 
-from fbeta import ranks
 from fbeta.geometry import Anchors
-from fbeta.losses.module import MetricLoss
+from fbeta.losses.module import Options, RowLoss
 from fbeta.losses.weighting import Weighting, class_weights
 from fbeta.metrics import Metric
 from fbeta.running import Exact
-from fbeta.task import Batch
 
 
 class Reach(NamedTuple):
@@ -167,7 +164,7 @@ def _signed(z: Tensor, sign: float | Tensor) -> Tensor:
     return z if isinstance(sign, float) and sign == 1.0 else z * sign
 
 
-class SurrogateLoss(MetricLoss, name="surrogate"):
+class SurrogateLoss(RowLoss, name="surrogate"):
     r"""The paper's loss for every metric with anchors: F_β and its kin, κ, G-mean, accuracies, costs.
 
     .. math:: L = \frac1n \sum_i w_{y_i} \left[-y_i \log(f_i - y_0) + (1 - y_i) \log(f_i - x_0)\right],
@@ -177,7 +174,7 @@ class SurrogateLoss(MetricLoss, name="surrogate"):
     'everything positive' and stay there, and f ≥ ½ is not its best decision. TangentLoss has neither.
 
     `weighting`: "balanced" (the paper), "effective" (with `class_counts` and `effective_beta`), None, or a
-    pair (negatives, positives). `q` in [0, 1] is the noise-robust form. Other arguments: see `MetricLoss`.
+    pair (negatives, positives). `q` in [0, 1] is the noise-robust form. Other arguments: see `Loss`.
 
     Shape: `logits` and `target` as the task says; result ``()``, or the target's shape if reduction is "none".
 
@@ -197,30 +194,10 @@ class SurrogateLoss(MetricLoss, name="surrogate"):
         *,
         weighting: Weighting = "balanced",
         q: float = 0.0,
-        reduction: str = "mean",
-        class_counts: Any = None,
         effective_beta: float = 0.9999,
-        task: str = "binary",
-        num_labels: int | None = None,
-        average: str = "macro",
-        ignore_index: int | None = None,
-        check: bool | None = None,
-        process_group: dist.ProcessGroup | None = None,
-        sync: bool = True,
+        **options: Unpack[Options],
     ) -> None:
-        super().__init__(
-            metric,
-            prevalence=prevalence,
-            class_counts=class_counts,
-            task=task,
-            num_labels=num_labels,
-            average=average,
-            reduction=reduction,
-            ignore_index=ignore_index,
-            check=check,
-            process_group=process_group,
-            sync=sync,
-        )
+        super().__init__(metric, prevalence, **options)
         if self.prevalence is None:
             raise ValueError(
                 "SurrogateLoss needs prevalence (or class_counts): it places the anchors. Give the share of "
@@ -233,18 +210,16 @@ class SurrogateLoss(MetricLoss, name="surrogate"):
             class_counts=self.class_counts,
             effective_beta=effective_beta,
         )
-        self.reaches = Reaches(self.metric, self.prevalence, self.q)
+        self.reaches = Reaches(self.target_metric, self.prevalence, self.q)
         self.pair = None if self.columns else (float(w0), float(w1))
         shape = np.broadcast_shapes(w0.shape, w1.shape, self.prevalence.shape)
         self.remember("weights", np.stack([np.broadcast_to(w, shape) for w in (w0, w1)]))
         self.steepest = float(max(w0.max(), w1.max()))
 
-    def loss_of(self, batch: Batch, group: dist.ProcessGroup | None) -> Tensor:
-        """Surrogate elements under class weights, reduced."""
-        z, y, w = batch
-        w0, w1 = self.pair or self.weights.to(z.dtype)
-        elements = surrogate_loss(z, y, self.reaches(z.dtype), weights=(w0, w1))
-        return self.reduce(elements, w, ranks.total(w.sum(), group), group)
+    def elements(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Log distances under class weights."""
+        w0, w1 = self.pair or self.weights.to(logits.dtype)
+        return surrogate_loss(logits, target, self.reaches(logits.dtype), weights=(w0, w1))
 
 
 def check_q(q: Any) -> float:

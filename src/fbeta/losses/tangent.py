@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -12,10 +12,10 @@ from torch import Tensor
 
 from fbeta import ranks
 from fbeta.geometry import Confusion
-from fbeta.losses.module import MetricLoss
+from fbeta.losses.module import Loss, Options
 from fbeta.losses.surrogate import box_cox, check_q
 from fbeta.metrics import Metric
-from fbeta.running import RunningConfusion, cells, one_of
+from fbeta.running import RunningConfusion, cells, decisions, one_of
 from fbeta.task import Batch
 
 
@@ -64,7 +64,7 @@ def tangent_costs(metric: Metric, at: Confusion, stream: Any = None) -> tuple[An
     return g0 * (1 - share) / (1 - stream), g1 * share / stream
 
 
-class TangentLoss(MetricLoss, name="tangent"):
+class TangentLoss(Loss, name="tangent"):
     r"""Train any differentiable metric so that the threshold ½ is the right one.
 
     .. math:: L = \frac1n \sum_i c(y_i)\, \frac{1 - f_{y_i}^q}{q}, \qquad
@@ -82,7 +82,7 @@ class TangentLoss(MetricLoss, name="tangent"):
     - `epsilon`: δ stays inside [ε, 1 − ε], so that both classes always pull.
     - `accumulate`: micro-batches in a step; None if you call `step` yourself.
 
-    Other arguments: see `MetricLoss`. Macro multi-label keeps each column's own slope scale, micro pools.
+    Other arguments: see `Loss`. Macro multi-label keeps each column's own slope scale, micro pools.
 
     Shape: `logits` and `target` as the task says; result ``()``, or the target's shape if reduction is "none".
 
@@ -112,29 +112,9 @@ class TangentLoss(MetricLoss, name="tangent"):
         damping: float = 0.5,
         epsilon: float = 1e-4,
         accumulate: int | None = 1,
-        class_counts: Any = None,
-        reduction: str = "mean",
-        task: str = "binary",
-        num_labels: int | None = None,
-        average: str = "macro",
-        ignore_index: int | None = None,
-        check: bool | None = None,
-        process_group: dist.ProcessGroup | None = None,
-        sync: bool = True,
+        **options: Unpack[Options],
     ) -> None:
-        super().__init__(
-            metric,
-            prevalence=prevalence,
-            class_counts=class_counts,
-            task=task,
-            num_labels=num_labels,
-            average=average,
-            reduction=reduction,
-            ignore_index=ignore_index,
-            check=check,
-            process_group=process_group,
-            sync=sync,
-        )
+        super().__init__(metric, prevalence, **options)
         one_of("counts", counts, ("hard", "soft", "given"))
         if not 0 < epsilon < 0.5:
             raise ValueError(f"epsilon must lie in (0, 0.5); got {epsilon!r}.")
@@ -145,9 +125,9 @@ class TangentLoss(MetricLoss, name="tangent"):
             memory=memory,
             damping=damping,
             counts="hard" if counts == "given" else counts,
-            task=task,
-            num_labels=num_labels,
-            average=average,
+            task=self.task,
+            num_labels=self.num_labels,
+            average=self.average,
             accumulate=accumulate,
         )
         self.register_buffer("_q", torch.tensor(check_q(q), dtype=torch.float64))
@@ -157,11 +137,11 @@ class TangentLoss(MetricLoss, name="tangent"):
         self.remember("stream", stream)
         if self.prevalence is None:
             fresh = np.stack(
-                np.broadcast_arrays(0.5, np.full((num_labels or 1) if self.columns else (), 0.5))
+                np.broadcast_arrays(0.5, np.full((self.num_labels or 1) if self.columns else (), 0.5))
             )
         else:
             start = Confusion.from_rates(0.5, 0.5, self.prevalence)
-            fresh = np.stack(np.broadcast_arrays(*tangent_costs(self.metric, start, stream)))
+            fresh = np.stack(np.broadcast_arrays(*tangent_costs(self.target_metric, start, stream)))
         self.remember("fresh", fresh)
 
     @property
@@ -193,7 +173,9 @@ class TangentLoss(MetricLoss, name="tangent"):
         at = counted if self.population is None else counted.at_prevalence(self.population)
         stream = counted.prevalence if self.stream is None else self.stream
         # Told nothing, population and stream are one and the same: the counts.
-        found = torch.stack(tangent_costs(self.metric, at, None if self.population is None else stream))
+        found = torch.stack(
+            tangent_costs(self.target_metric, at, None if self.population is None else stream)
+        )
         # At a corner of ROC space a metric may have no slope at all; there a fresh network's costs serve.
         sound = found.isfinite().all(0) & (found.sum(0) > 0)
         known = sound & (counted.positives > 0) & (counted.negatives > 0)
@@ -244,7 +226,7 @@ class TangentLoss(MetricLoss, name="tangent"):
         self.same_device(self.running.counts, z)
         c0, c1 = (c.to(z.dtype) for c in self.costs)
         elements = tangent_loss(z, y, (c0, c1), self._q.to(z.dtype))
-        found = cells(Batch(z.detach(), y, w), soft=self.counts == "soft", columns=self.columns)
+        found = cells(batch, decisions(z.detach(), soft=self.counts == "soft"), columns=self.columns)
         sums = ranks.total(torch.cat([w.sum().reshape(1), found.flatten()]), group)
         if self.training and torch.is_grad_enabled() and self.counts != "given":
             self.running.add(sums[1:].reshape(found.shape))
