@@ -8,23 +8,26 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.functional import one_hot
 
 from fbeta import ranks
 from fbeta.geometry import Confusion
-from fbeta.task import Batch, check_task, read
+from fbeta.task import WIDE, Batch, check_task, read
 
 
-def decisions(logits: Tensor, *, soft: bool) -> tuple[Tensor, Tensor]:
+def decisions(logits: Tensor, *, soft: bool, exclusive: bool = False) -> tuple[Tensor, Tensor]:
     """How much of each element is called positive, and how much negative.
 
-    Hard: f ≥ ½ (z ≥ 0). Soft: f and 1 − f, each to full precision.
+    Hard: f ≥ ½ (z ≥ 0), or the largest of a row if classes are `exclusive`. Soft: f and 1 − f, each to full
+    precision.
 
     >>> decisions(torch.tensor([0.0, -1.0]), soft=False)
     (tensor([1., 0.]), tensor([0., 1.]))
     """
     if soft:
         return torch.sigmoid(logits), torch.sigmoid(-logits)
-    yes = (logits >= 0).to(logits.dtype)
+    called = one_hot(logits.argmax(-1), logits.shape[-1]) if exclusive else logits >= 0
+    yes = called.to(logits.dtype)
     return yes, 1 - yes
 
 
@@ -121,7 +124,7 @@ class RunningConfusion(Exact):
             )
         self.memory, self.damping, self.soft = memory, damping, counts == "soft"
         self.task, self.num_labels, self.ignore_index = task, num_labels, ignore_index
-        self.columns = task == "multilabel" and average == "macro"
+        self.columns = task in WIDE and average == "macro"
         self.check, self.process_group, self.sync, self.accumulate = check, process_group, sync, accumulate
         shape = (4, num_labels or 1) if self.columns else (4,)
         # Double precision: at a prevalence of 1e-6 a few hundred positives come with 1e8 negatives.
@@ -141,7 +144,8 @@ class RunningConfusion(Exact):
                 ignore_index=self.ignore_index,
                 check=self.check,
             )
-            found = cells(batch, decisions(batch.logits, soft=self.soft), columns=self.columns)
+            decided = decisions(batch.logits, soft=self.soft, exclusive=self.task == "multiclass")
+            found = cells(batch, decided, columns=self.columns)
             self.add(ranks.total(found, ranks.group_of(self.process_group, self.sync)))
         return self.confusion
 

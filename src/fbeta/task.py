@@ -8,14 +8,17 @@ import torch
 from torch import Tensor
 
 #: "binary": logits and target alike, any shape. "softmax2": logits (N, 2, *), integer target (N, *).
-#: "multilabel": logits and target (N, K).
-TASKS = ("binary", "softmax2", "multilabel")
+#: "multilabel": logits and target (N, K). "multiclass": logits (N, C, *), integer target (N, *).
+TASKS = ("binary", "softmax2", "multilabel", "multiclass")
+#: Tasks with a column for each label or class.
+WIDE = ("multilabel", "multiclass")
 
 
 class Batch(NamedTuple):
     """Logits z, targets in [0, 1] and weights of one shape and one type (at least single precision).
 
-    Shape: ``(*)``, or ``(N, K)`` for "multilabel". Ignored elements have weight 0 and harmless contents.
+    Shape: ``(*)``, or ``(N, K)`` for "multilabel", or ``(rows, C)`` for "multiclass", whose logits are then each
+    class's against the rest. Ignored elements have weight 0 and harmless contents.
     """
 
     logits: Tensor
@@ -45,19 +48,44 @@ def read(
     _check_shapes(logits, target, weight, task, num_labels)
     free = target.device.type == "cpu" and not torch.compiler.is_compiling()
     if check or (check is None and free):
-        _check_values(logits, target, weight, ignore_index, nan=bool(check))
+        last = (num_labels or 2) - 1 if task == "multiclass" else 1
+        _check_values(logits, target, weight, ignore_index, last=last, nan=bool(check))
     # Half precision holds the input, not the arithmetic.
     dtype = torch.promote_types(logits.dtype, torch.float32)
     z = logits.to(dtype)
     if task == "softmax2":
         z = z[:, 1] - z[:, 0]
-    w = torch.ones_like(z) if weight is None else weight.to(dtype)
-    y = target.to(dtype)
-    if ignore_index is not None:
-        kept = target != ignore_index
+    if task == "multiclass":
+        z, target = z.movedim(1, -1).reshape(-1, z.shape[1]), target.reshape(-1, 1)
+        weight = None if weight is None else weight.reshape(-1, 1)
+    kept = None if ignore_index is None else target != ignore_index
+    if kept is not None:
         zero = torch.zeros((), dtype=dtype, device=z.device)
-        z, y, w = (torch.where(kept, x, zero) for x in (z, y, w))
-    return Batch(z, y, w)
+        z, target = torch.where(kept, z, zero), torch.where(kept, target, torch.zeros_like(target))
+    if task == "multiclass":
+        z, target = one_against_rest(z), target == torch.arange(z.shape[1], device=z.device)
+        weight = None if weight is None else weight.expand(z.shape)
+    w = torch.ones_like(z) if weight is None else weight.to(dtype)
+    if kept is not None:
+        w = torch.where(kept, w, zero)
+    return Batch(z, target.to(dtype), w)
+
+
+def one_against_rest(logits: Tensor) -> Tensor:
+    r"""Logits of each class against all others, of a softmax over the last axis.
+
+    .. math:: z_k = \log\frac{f_k}{1 - f_k} = l_k - \log \sum_{j \ne k} e^{l_j}, \qquad f = \operatorname{softmax}(l)
+
+    Shape: ``(*, C)``, C ≥ 2; the same comes back.
+
+    >>> one_against_rest(torch.tensor([1.0, 1.0, 1.0])).exp()
+    tensor([0.5000, 0.5000, 0.5000])
+    """
+    top = torch.nn.functional.one_hot(logits.argmax(-1), logits.shape[-1]).bool()
+    # Of the top class 1 − f may round to zero, so the others are summed; of any other class f ≤ ½.
+    rest = torch.where(top, -torch.inf, logits).logsumexp(-1, keepdim=True)
+    log_f = torch.where(top, -1.0, logits.log_softmax(-1))
+    return torch.where(top, logits - rest, log_f - torch.log1p(-torch.exp(log_f)))
 
 
 def check_task(task: str, num_labels: int | None) -> None:
@@ -67,13 +95,14 @@ def check_task(task: str, num_labels: int | None) -> None:
     """
     if task not in TASKS:
         raise ValueError(f"task must be one of {', '.join(TASKS)}; got {task!r}.")
-    if task == "multilabel" and (num_labels is None or num_labels < 1):
+    least = 2 if task == "multiclass" else 1
+    if task in WIDE and (num_labels is None or num_labels < least):
         raise ValueError(
-            f"task='multilabel' needs num_labels (the number of columns K); got {num_labels!r}. "
+            f"task={task!r} needs num_labels (the number of labels or classes, from {least}); got {num_labels!r}. "
             "State must have its shape before load_state_dict."
         )
-    if task != "multilabel" and num_labels is not None:
-        raise ValueError(f"num_labels belongs to task='multilabel'; got it with task={task!r}.")
+    if task not in WIDE and num_labels is not None:
+        raise ValueError(f"num_labels belongs to task='multilabel' or 'multiclass'; got it with {task!r}.")
 
 
 def _check_shapes(
@@ -84,15 +113,18 @@ def _check_shapes(
     if target.is_complex() or (weight is not None and not weight.is_floating_point()):
         raise TypeError("target and weight must be real, and weight floating point.")
     shape, wanted = tuple(logits.shape), tuple(target.shape)
-    if task == "softmax2":
-        if len(shape) < 2 or shape[1] != 2 or wanted != shape[:1] + shape[2:]:
+    if task in ("softmax2", "multiclass"):
+        classes = num_labels if task == "multiclass" else 2
+        if len(shape) < 2 or shape[1] != classes or wanted != shape[:1] + shape[2:]:
             raise ValueError(
-                f"task='softmax2' wants logits (N, 2) and target (N,); got {shape} and {wanted}."
+                f"task={task!r} wants logits (N, {classes}) and target (N,), or maps (N, {classes}, H, W) and "
+                f"(N, H, W); got {shape} and {wanted}."
                 + (" For one logit a row use task='binary'." if shape == wanted else "")
             )
         if target.is_floating_point():
+            known = "0 or 1" if classes == 2 else f"0 to {(classes or 0) - 1}"
             raise TypeError(
-                f"task='softmax2' wants integer class targets (0 or 1); got {target.dtype}. Use target.long()."
+                f"task={task!r} wants integer class targets ({known}); got {target.dtype}. Use target.long()."
             )
     elif task == "multilabel":
         if len(shape) != 2 or shape != wanted or shape[1] != num_labels:
@@ -115,16 +147,17 @@ def _check_shapes(
 
 
 def _check_values(
-    logits: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int | None, *, nan: bool
+    logits: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int | None, *, last: int, nan: bool
 ) -> None:
     kept = torch.ones_like(target, dtype=torch.bool) if ignore_index is None else target != ignore_index
     if target.dtype != torch.bool:
-        low, high = ((target >= 0) | ~kept).all(), ((target <= 1) | ~kept).all()
-        if not bool(low & high):
-            bad = target[kept & ~((target >= 0) & (target <= 1))][0].item()
+        fine = (target >= 0) & (target <= last) | ~kept
+        if not bool(fine.all()):
+            bad = target[~fine][0].item()
+            labels = "0 and 1" if last == 1 else f"0 … {last}"
             raise ValueError(
-                f"target must lie in [0, 1]; got {bad}. Map your labels to 0 and 1, or name the value to skip "
-                "as ignore_index."
+                f"target must lie in [0, {last}]; got {bad}. Map your labels to {labels}, or name the value to "
+                "skip as ignore_index."
             )
     if weight is not None and not bool(((weight >= 0) & (weight < torch.inf)).all()):
         raise ValueError("weight must be finite and zero or more; got a negative number, infinity or NaN.")

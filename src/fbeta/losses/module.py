@@ -16,7 +16,7 @@ from fbeta import ranks
 from fbeta.metrics import Metric, check_prevalence
 from fbeta.metrics import metric as read_metric
 from fbeta.running import Exact, one_of
-from fbeta.task import Batch, check_task, read
+from fbeta.task import TASKS, WIDE, Batch, check_task, read
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -43,10 +43,11 @@ class Loss(Exact, ABC):
     - `metric`: a Metric, a spec such as "fbeta:beta=2", or a function of (tp, fp, fn, tn). A loss that does not
       depend on a metric (cross entropy, focal) takes one too and only remembers it.
     - `prevalence`: the rate of positives in the population that the metric is about; for macro multi-label
-      one number, or one a label.
-    - `class_counts`: (negatives, positives) in the training stream, where a sampler changes the rate. If only
-      one of the two is given it serves for both; neither is ever taken from a single batch.
-    - `task`, `num_labels`, `average`: see `fbeta.task`; "macro" or "micro" for multi-label.
+      one number, or one a label; for multi-class one a class.
+    - `class_counts`: (negatives, positives), or for multi-class one count a class, in the training stream, where
+      a sampler changes the rate. If only one of the two is given it serves for both; neither is ever taken from
+      a single batch.
+    - `task`, `num_labels`, `average`: see `fbeta.task`; "macro" or "micro" over labels or classes.
     - `reduction`: "mean" is Σwℓ/Σw over kept elements, "sum" Σwℓ, "none" the elements wℓ.
     - `ignore_index`: targets of this value are left out.
     - `check`: True looks at every value (and raises on NaN logits), None where that is free, False never.
@@ -59,6 +60,8 @@ class Loss(Exact, ABC):
     name: ClassVar[str]
     #: Reductions that make sense: a loss of a set has no elements.
     reductions: ClassVar[tuple[str, ...]] = REDUCTIONS
+    #: Tasks the loss can do.
+    tasks: ClassVar[tuple[str, ...]] = TASKS
     #: Whether the loss is built from the metric, or only remembers it.
     uses_metric: ClassVar[bool] = True
     #: The largest |∂ℓ/∂z| of an element before the caller's weight, as far as the host knows.
@@ -99,7 +102,11 @@ class Loss(Exact, ABC):
         self.task, self.num_labels, self.average = task, num_labels, average
         self.reduction, self.ignore_index, self.check = reduction, ignore_index, check
         self.process_group, self.sync = process_group, sync
-        self.columns = task == "multilabel" and average == "macro"
+        self.columns = task in WIDE and average == "macro"
+        if task not in self.tasks:
+            raise ValueError(
+                f"{type(self).__name__} cannot do task={task!r}; it can do {', '.join(self.tasks)}."
+            )
         counts = None if class_counts is None else self._read_counts(class_counts)
         rate = None if prevalence is None else self._read_prevalence(prevalence)
         #: (negatives, positives) of the training stream, if told; shape () or (K,).
@@ -133,7 +140,10 @@ class Loss(Exact, ABC):
         group = ranks.group_of(self.process_group, self.sync) if training else None
         if logits.dtype == torch.float16:
             self._warn_overflow(target.numel(), ranks.size(group))
-        return self.loss_of(batch, group)
+        loss = self.loss_of(batch, group)
+        if self.reduction == "none" and self.task == "multiclass":
+            return loss.mean(-1).reshape(target.shape)
+        return loss
 
     def _warn_overflow(self, elements: int, size: int) -> None:
         """Warn where a gradient is known not to fit float16 (the host knows the class weights, not the rows)."""
@@ -182,10 +192,15 @@ class Loss(Exact, ABC):
 
     def _read_counts(self, class_counts: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         try:
-            n0, n1 = (_numbers(n) for n in class_counts)
+            if self.task == "multiclass":  # one count a class: each against the rest
+                n1 = _numbers(class_counts)
+                n0 = n1.sum() - n1
+            else:
+                n0, n1 = (_numbers(n) for n in class_counts)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"class_counts is a pair (negatives, positives), each a number or one a label; got {class_counts!r}."
+                "class_counts is a pair (negatives, positives), each a number or one a label (for multi-class one "
+                f"number a class); got {class_counts!r}."
             ) from error
         if not (np.isfinite(n0).all() and np.isfinite(n1).all() and (n0 >= 0).all() and (n1 >= 0).all()):
             raise ValueError(f"class_counts must be finite and zero or more; got {class_counts!r}.")
@@ -195,7 +210,7 @@ class Loss(Exact, ABC):
                     f"class_counts has no {name}: a class without rows has neither a rate nor a weight. "
                     "Count the whole training set."
                 )
-        if self.task == "multilabel" and self.average == "micro":
+        if self.task in WIDE and self.average == "micro":
             return n0.sum(), n1.sum()
         return self._per_column("class_counts", n0), self._per_column("class_counts", n1)
 
@@ -207,13 +222,15 @@ class Loss(Exact, ABC):
             raise
         for p in rates.flat:
             check_prevalence(p.item())
-        if self.task == "multilabel" and self.average == "micro":
+        if self.task in WIDE and self.average == "micro":
             return rates.mean()  # type: ignore[no-any-return]
         return self._per_column("prevalence", rates)
 
     def _per_column(self, name: str, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A number for one column; for several a number each."""
         shape = (self.num_labels or 1,) if self.columns else ()
+        if self.task == "multiclass" and values.ndim == 0 and self.columns:
+            raise ValueError(f"{name} of a multi-class problem needs {self.num_labels} numbers, one a class.")
         if values.ndim and values.shape != shape:
             wants = f"a number or {self.num_labels} of them (one a label)" if self.columns else "one number"
             raise ValueError(f"{name} must be {wants} here; got {values.size} numbers.")

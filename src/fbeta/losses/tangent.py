@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fbeta import ranks
 from fbeta.geometry import Confusion
+from fbeta.losses.argmax import argmax_loss
 from fbeta.losses.module import Loss, Options
 from fbeta.losses.surrogate import box_cox, check_q
 from fbeta.metrics import Metric
@@ -82,7 +83,8 @@ class TangentLoss(Loss, name="tangent"):
     - `epsilon`: δ stays inside [ε, 1 − ε], so that both classes always pull.
     - `accumulate`: micro-batches in a step; None if you call `step` yourself.
 
-    Other arguments: see `Loss`. Macro multi-label keeps each column's own slope scale, micro pools.
+    Other arguments: see `Loss`. Macro multi-label keeps each column's own slope scale, micro pools. Multi-class
+    decides by the largest score: see `argmax_loss`, and `gain` for the rule on probabilities.
 
     Shape: `logits` and `target` as the task says; result ``()``, or the target's shape if reduction is "none".
 
@@ -135,14 +137,19 @@ class TangentLoss(Loss, name="tangent"):
         stream = None if n1 is None else n1 / (n0 + n1)
         self.remember("population", self.prevalence)
         self.remember("stream", stream)
+        exclusive = self.task == "multiclass"
         if self.prevalence is None:
-            fresh = np.stack(
-                np.broadcast_arrays(0.5, np.full((self.num_labels or 1) if self.columns else (), 0.5))
-            )
+            # Nothing known: cross entropy, which for classes means no price on a wrong call of its own.
+            fresh = np.array([0.0, 1.0] if exclusive else [0.5, 0.5])
+            fresh = np.stack([fresh] * (self.num_labels or 1), axis=1) if self.columns else fresh
         else:
-            start = Confusion.from_rates(0.5, 0.5, self.prevalence)
-            fresh = np.stack(np.broadcast_arrays(*tangent_costs(self.target_metric, start, stream)))
-        self.remember("fresh", fresh)
+            # A fresh network calls half of everything positive, or every class equally often.
+            called = 1 / (self.num_labels or 2) if exclusive else 0.5
+            start = Confusion.from_rates(called, called, self.prevalence)
+            fresh = np.stack(
+                np.broadcast_arrays(*tangent_costs(self.target_metric, start, None if exclusive else stream))
+            )
+        self.remember("fresh", fresh / fresh.sum(0).mean())
 
     @property
     def q(self) -> float:
@@ -166,21 +173,32 @@ class TangentLoss(Loss, name="tangent"):
         """Close an optimiser step of several micro-batches (with ``accumulate=None``)."""
         self.running.step()
 
-    @property
-    def costs(self) -> tuple[Tensor, Tensor]:
-        """The prices (c₀, c₁) that the next batch is weighed with; they sum to one (on average over columns)."""
+    def _prices(self, stream: Tensor | None) -> Tensor:
+        """(c₀, c₁) at the running operating point, from a fresh network's to the counted ones."""
         counted = self.running.confusion
         at = counted if self.population is None else counted.at_prevalence(self.population)
-        stream = counted.prevalence if self.stream is None else self.stream
-        # Told nothing, population and stream are one and the same: the counts.
-        found = torch.stack(
-            tangent_costs(self.target_metric, at, None if self.population is None else stream)
-        )
+        found = torch.stack(tangent_costs(self.target_metric, at, stream))
         # At a corner of ROC space a metric may have no slope at all; there a fresh network's costs serve.
         sound = found.isfinite().all(0) & (found.sum(0) > 0)
         known = sound & (counted.positives > 0) & (counted.negatives > 0)
-        trust = (counted.positives / self.warmup).clamp(max=1.0) if self.warmup else 1.0
-        prices = torch.where(known, trust * found + (1 - trust) * self.fresh, self.fresh)
+        # Both on the scale of one on average over columns, so that they can be mixed.
+        total = torch.where(known, found.sum(0), 0.0).sum() / known.sum().clamp(min=1)
+        found = found / torch.where(total > 0, total, 1.0)
+        trust = (counted.positives / self.warmup).clamp(max=1.0) if self.warmup else known.to(found.dtype)
+        if self.task == "multiclass":  # classes compete: they are trusted together
+            trust = torch.where(known, trust, 1.0).min()
+        return torch.where(known, trust * found + (1 - trust) * self.fresh, self.fresh)
+
+    def _stream(self) -> Tensor | None:
+        """The rate of positives in the training stream, where it may differ from the population's."""
+        if self.population is None:
+            return None  # told nothing, population and stream are one and the same: the counts
+        return self.running.confusion.prevalence if self.stream is None else self.stream
+
+    @property
+    def costs(self) -> tuple[Tensor, Tensor]:
+        """The prices (c₀, c₁) that the next batch is weighed with; they sum to one (on average over columns)."""
+        prices = self._prices(self._stream())
         scale = prices.sum(0)
         delta = (prices[0] / scale).clamp(self.epsilon, 1 - self.epsilon)
         # A macro average needs each column's own scale: dropping it would drop the weight on rare labels.
@@ -192,6 +210,23 @@ class TangentLoss(Loss, name="tangent"):
         """δ: the probability (in the training stream) from which f ≥ ½; F_β/(1 + β²) for F_β."""
         c0, c1 = self.costs
         return c0 / (c0 + c1)
+
+    @property
+    def gain(self) -> tuple[Tensor, Tensor]:
+        """Gain a and offset b of each class (multi-class): call the class with the largest a·η − b."""
+        b, right = self._prices(None)
+        a = b + right
+        return a / a.mean(), b / a.mean()
+
+    def _argmax_elements(self, z: Tensor, y: Tensor) -> Tensor:
+        gain, offset = (x.to(z.dtype) for x in self.gain)
+        elements = argmax_loss(z, y, gain, offset, self._q.to(z.dtype))
+        stream = self._stream()
+        if self.columns and stream is not None and self.population is not None:
+            # Rows of a class that the stream shows too often or too rarely count as the population has them.
+            share = torch.where(stream > 0, self.population / stream, 1.0).to(z.dtype)
+            elements = elements * (share * y).sum(-1, keepdim=True)
+        return elements * z.shape[-1]  # the shell takes the mean over columns; a row's loss is their sum
 
     def probability(self, logits: Tensor) -> Tensor:
         r"""Turn logits of a model trained with this loss into probabilities of the population (q < 1).
@@ -205,18 +240,22 @@ class TangentLoss(Loss, name="tangent"):
         >>> loss.probability(torch.zeros(1)) == loss.delta
         tensor([True])
         """
+        if self.task == "multiclass":
+            raise ValueError(
+                "probability is for one column a decision; for classes use `gain` and argmax_rule."
+            )
         if self.q == 1.0:
             raise ValueError(
                 "At q = 1 the loss is linear in f and its logits hold no probability; use q < 1."
             )
         c0, c1 = self.costs
         shift = torch.log(c0) - torch.log(c1)
-        if self.population is not None:
-            counted = self.running.confusion
-            stream = counted.prevalence if self.stream is None else self.stream
-            known = (counted.positives > 0) & (counted.negatives > 0) | (self.stream is not None)
+        stream = self._stream()
+        if self.population is not None and stream is not None:
             moved = torch.logit(self.population) - torch.logit(stream)
-            shift = shift + torch.where(known, moved, 0.0)
+            shift = shift + torch.where(
+                moved.isfinite(), moved, 0.0
+            )  # before the first batch nothing is known
         dtype = torch.promote_types(logits.dtype, torch.float32)
         return torch.sigmoid((1 - self._q).to(dtype) * logits.to(dtype) + shift.to(dtype))
 
@@ -224,9 +263,14 @@ class TangentLoss(Loss, name="tangent"):
         """Weigh the batch with the costs of the state before it, then count it."""
         z, y, w = batch
         self.same_device(self.running.counts, z)
-        c0, c1 = (c.to(z.dtype) for c in self.costs)
-        elements = tangent_loss(z, y, (c0, c1), self._q.to(z.dtype))
-        found = cells(batch, decisions(z.detach(), soft=self.counts == "soft"), columns=self.columns)
+        exclusive = self.task == "multiclass"
+        if exclusive:
+            elements = self._argmax_elements(z, y)
+        else:
+            c0, c1 = (c.to(z.dtype) for c in self.costs)
+            elements = tangent_loss(z, y, (c0, c1), self._q.to(z.dtype))
+        decided = decisions(z.detach(), soft=self.counts == "soft", exclusive=exclusive)
+        found = cells(batch, decided, columns=self.columns)
         sums = ranks.total(torch.cat([w.sum().reshape(1), found.flatten()]), group)
         if self.training and torch.is_grad_enabled() and self.counts != "given":
             self.running.add(sums[1:].reshape(found.shape))
