@@ -24,6 +24,7 @@ from fbeta import (
     SurrogateLoss,
     TangentLoss,
     Tversky,
+    losses,
     metric,
 )
 
@@ -68,6 +69,33 @@ class LossCase:
         return self.id
 
 
+def named(name: str, label: str = "", **fixed) -> LossCase:
+    """A case of the registry: a loss that needs no metric is given none."""
+    cls = losses.Loss.registry[name]
+    chosen = {"metric": FBeta(2)} if cls.uses_metric else {}
+    per_element = "none" in cls.reductions
+    return LossCase(f"{name}{label}", lambda **k: cls(**chosen, **fixed, **k), per_element)
+
+
+#: The losses people compare with; each by name, with what it needs and nothing more.
+OTHERS = [
+    named("bce"),
+    named("balanced-bce", prevalence=0.1),
+    named("balanced-bce", "-effective", class_counts=(900, 100), weighting="effective"),
+    named("mae"),
+    named("balanced-mae", prevalence=0.1),
+    named("gce"),
+    named("focal"),
+    named("focal", "-alpha", gamma=0.5, alpha=0.25),
+    named("asymmetric"),
+    named("asymmetric", "-unclipped", gamma_neg=0.5, clip=0.0),
+    named("ldam", class_counts=(900, 100)),
+    named("sigmoid-f1"),
+    named("anyloss"),
+    named("anyloss", "-memory", memory=100),
+    named("score-oriented"),
+    named("score-oriented", "-uniform", prior="uniform", prevalence=0.1),
+]
 LOSSES = [
     *(LossCase(f"surrogate-{m}", lambda m=m, **k: SurrogateLoss(m, prevalence=0.1, **k)) for m in ANCHORED),
     LossCase("surrogate-q", lambda **k: SurrogateLoss(FBeta(2), prevalence=0.1, q=0.4, **k)),
@@ -75,6 +103,7 @@ LOSSES = [
     *(LossCase(f"tangent-{m}", lambda m=m, **k: TangentLoss(m, prevalence=0.1, **k)) for m in TRAINABLE),
     LossCase("tangent-q", lambda **k: TangentLoss(FBeta(2), q=0.5, **k)),
     LossCase("tangent-mae", lambda **k: TangentLoss(FBeta(2), q=1.0, counts="soft", **k)),
+    *OTHERS,
     *(LossCase(f"soft-{m}", lambda m=m, **k: SoftLoss(m, **k), per_element=False) for m in TRAINABLE),
     LossCase("soft-at", lambda **k: SoftLoss(FBeta(1), prevalence=0.1, **k), per_element=False),
     LossCase("soft-log", lambda **k: SoftLoss(FBeta(1), prevalence=0.1, form="log", **k), per_element=False),

@@ -230,7 +230,7 @@ def test_soft_and_running_options():
 
 def test_unknown_loss_names_the_nearest():
     with pytest.raises(
-        ValueError, match="Unknown loss 'tangnet'. Did you mean 'tangent'.*Choices: soft, surrogate"
+        ValueError, match="Unknown loss 'tangnet'. Did you mean 'tangent'.*Choices: .*soft, surrogate"
     ):
         losses.get("tangnet", metric=FBeta(1))
     assert isinstance(losses.get("tangent", metric="f" + "beta:beta=2"), TangentLoss)
@@ -241,3 +241,31 @@ def test_metric_specs_are_read(make):
     assert make("fbeta:beta=2", prevalence=0.1).metric == FBeta(2)
     with pytest.raises(ValueError, match="Unknown metric"):
         make("f-beta2", prevalence=0.1)
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_arrays_are_not_tensors(make):
+    with pytest.raises(TypeError, match=r"logits must be a tensor; got ndarray. Use torch.as_tensor"):
+        make(FBeta(1), prevalence=0.1)(np.zeros(4), y)
+    with pytest.raises(TypeError, match=r"weight must be floating point; got torch.int64. Use weight.float"):
+        make(FBeta(1), prevalence=0.1)(z, y, torch.ones(4).long())
+
+
+@pytest.mark.parametrize("weighting", [5, ("a", "b"), (0, 0), (1.0, math.inf)])
+def test_explicit_weightings(weighting):
+    with pytest.raises(ValueError, match="explicit weighting"):
+        SurrogateLoss(FBeta(1), prevalence=0.1, weighting=weighting)
+
+
+def test_effective_needs_rows_not_rates():
+    with pytest.raises(ValueError, match="numbers of rows, not rates"):
+        SurrogateLoss(FBeta(1), class_counts=(0.9, 0.1), weighting="effective")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"memory": "500"}, {"accumulate": "2"}, {"accumulate": 2.5}, {"epsilon": None}, {"warmup": "x"}],
+)
+def test_options_of_another_type(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        TangentLoss(FBeta(1), **options)

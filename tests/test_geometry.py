@@ -99,3 +99,8 @@ def test_anchor_scale_is_one_for_the_paper_and_grows_with_both_distances():
 def test_pole_rays():
     assert Pole(math.inf, math.inf, slope=1.0).ray(0.25, 0.75) == 0.5
     assert Pole(math.inf, math.inf, slope=1.0).at_infinity
+
+
+def test_harmonic_scale_of_unequal_distances():
+    assert Anchors(-2.0, -6.0).scale == pytest.approx(3.0)
+    assert Anchors(3.0, 7.0).scale == pytest.approx(3.0)

@@ -113,7 +113,8 @@ def test_floats_arrays_and_tensors_agree(m):
     for i in range(50):
         assert m(Confusion(*points[:, i].tolist())) == pytest.approx(arrays[i])
     assert tensors.numpy() == pytest.approx(arrays)
-    assert np.shape(m(Confusion(*np.ones((2, 1, 1)), *np.ones((2, 3, 2))))) in ((3, 2), (1, 1))
+    both = Confusion(*np.ones((2, 3, 1)), *np.ones((2, 1, 2)))
+    assert np.broadcast_shapes(np.shape(m(both)), (3, 2)) == (3, 2)
 
 
 @pytest.mark.parametrize("m", METRICS, ids=str)
@@ -321,3 +322,40 @@ def test_catalogue_covers_the_registry():
         c for c in Metric.registry.values() if c.__module__ == "fbeta.metrics"
     }
     assert len(ANCHORED) == 11
+
+
+def test_integer_cells_do_not_overflow():
+    cells = [50000, 30000, 20000, 60000]
+    for m in (Kappa(), MCC(), FBeta(2)):
+        expected = m(Confusion(*map(float, cells)))
+        assert m(Confusion(*np.array(cells, dtype=np.int32))) == pytest.approx(expected)
+        assert m(Confusion(*torch.tensor(cells, dtype=torch.int32))).item() == pytest.approx(expected)
+    assert FBeta(2)(Confusion(*np.array([200, 20, 30, 5], dtype=np.uint8))) == pytest.approx(
+        FBeta(2)(Confusion(200, 20, 30, 5))
+    )
+
+
+@pytest.mark.parametrize("gap", [1e-13, 1e-12, 1e-9])
+def test_kappa_has_anchors_however_near_one_half(gap):
+    for p in (0.5 - gap, 0.5 + gap):
+        a = Kappa().anchors(p)
+        assert a.at_infinity or abs(a.negative) > 1e6
+
+
+def test_opaque_parallel_and_singular_formulas():
+    agreement = metric(lambda tp, fp, fn, tn: 1 - abs(fp + fn) / (tp + fp + fn + tn))
+    assert agreement.pole(0.1).slope == pytest.approx(9, rel=1e-6)
+    odds = metric(lambda tp, fp, fn, tn: tp * tn / (fp * fn))
+    assert odds.pole(0.1) is None or odds.pole(0.1).at_infinity is False
+    assert odds.refusal(0.1) is None or isinstance(odds.refusal(0.1), str)
+
+
+def test_names_with_underscores():
+    cls = type("My_Own", (Metric,), {"ratio": lambda self, c: (c.tp, c.tp + c.fp + c.fn)})
+    assert isinstance(metric("my_own"), cls)
+    del Metric.registry["myown"]
+
+
+def test_sizes_that_would_overflow_are_refused():
+    with pytest.raises(ValueError, match="beta must be"):
+        FBeta(1e200)

@@ -16,6 +16,7 @@ from fbeta import (
     SurrogateLoss,
     TangentLoss,
 )
+from fbeta.losses import get
 from fbeta.losses.argmax import argmax_loss, argmax_rule
 from fbeta.task import one_against_rest
 
@@ -287,3 +288,22 @@ def test_macro_scores_equal_scikit_learn():
     for beta in (0.5, 2):
         expected = fbeta_score(y.numpy(), logits.argmax(-1).numpy(), beta=beta, average="macro")
         assert macro(FBeta(beta), logits, y) == pytest.approx(expected)
+
+
+def test_losses_of_the_true_class():
+    """Cross entropy, absolute error and their kin look at the true class alone, however many there are."""
+    logits, y = data()
+    f = logits.softmax(-1).gather(1, y[:, None])[:, 0]
+    torch.testing.assert_close(
+        get("bce", task="multiclass", num_labels=C)(logits, y), F.cross_entropy(logits, y)
+    )
+    torch.testing.assert_close(get("mae", task="multiclass", num_labels=C)(logits, y), (2 - 2 * f).mean())
+    gce = get("gce", task="multiclass", num_labels=C, q=0.5)
+    torch.testing.assert_close(gce(logits, y), ((1 - f**0.5) / 0.5).mean())
+    weight = torch.tensor([100 / 80, 100 / 15, 100 / 5]).double()
+    balanced = get("balanced-bce", class_counts=[80, 15, 5], task="multiclass", num_labels=C)
+    expected = (weight[y] * F.cross_entropy(logits, y, reduction="none")).mean()
+    torch.testing.assert_close(balanced(logits, y), expected)
+    for name in ("focal", "asymmetric", "ldam"):
+        with pytest.raises(ValueError, match="cannot do task='multiclass'; it can do binary"):
+            get(name, class_counts=[80, 15, 5], task="multiclass", num_labels=C)

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import math
 import pickle
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from catalogue import LOSSES, STATEFUL, batch
-from fbeta import MCC, Confusion, FBeta, RunningConfusion, SoftLoss, SurrogateLoss, TangentLoss
+from fbeta import MCC, Confusion, FBeta, RunningConfusion, SoftLoss, SurrogateLoss, TangentLoss, metric
 from fbeta.losses import surrogate_loss, tangent_loss
 
 
@@ -377,3 +378,110 @@ def test_memory_needs_its_device():
     for loss in (SoftLoss(MCC(), memory=10), TangentLoss(MCC())):
         with pytest.raises(RuntimeError, match=r"call loss.to\('meta'\)"):
             loss(torch.empty(3, device="meta", requires_grad=True), torch.empty(3, device="meta"))
+
+
+class TestOddCorners:
+    """Found by a review: combinations that nothing else runs through."""
+
+    def test_numbers_of_no_dimension(self):
+        for loss in (TangentLoss(FBeta(1)), SoftLoss(FBeta(1)), SurrogateLoss(FBeta(1), prevalence=0.1)):
+            assert loss(torch.tensor(0.3, requires_grad=True), torch.tensor(1.0)).isfinite()
+
+    def test_soft_keeps_its_digits_near_prevalence_one(self):
+        z, y = torch.tensor([16.1181] * 8 + [-13.8155] * 8), torch.tensor([1.0] * 8 + [0.0] * 8)
+        for p in (1e-6, 0.99953, 1 - 1e-6):
+            for m in ("kappa", "mcc", "fbeta:beta=2"):
+                single, double = (
+                    SoftLoss(m, prevalence=p)(z, y),
+                    SoftLoss(m, prevalence=p)(z.double(), y.double()),
+                )
+                assert abs(single.item() - double.item()) <= 1e-6
+
+    def test_log_memory_remembers_tiny_scores(self):
+        values = []
+        for dtype in (torch.float32, torch.float64):
+            loss = SoftLoss(FBeta(1), prevalence=0.01, form="log", memory=500)
+            for i in range(50):
+                z = torch.full((32,), -3.0, dtype=dtype)
+                y = torch.zeros(32, dtype=dtype)
+                z[0], y[0] = -110.0, float(i % 3 == 0)
+                value = loss(z.requires_grad_(), y)
+            values.append(value.item())
+        assert values[0] == pytest.approx(values[1], rel=1e-5)
+
+    def test_zero_weights_give_zero_gradient_for_a_users_formula(self):
+        z = torch.zeros(4, requires_grad=True)
+        for memory in (None, 10):
+            loss = SoftLoss(metric(lambda tp, fp, fn, tn: 2 * tp / (2 * tp + fp + fn)), memory=memory)
+            (gradient,) = torch.autograd.grad(loss(z, torch.tensor([1.0, 0, 0, 0]), torch.zeros(4)), z)
+            assert (gradient == 0).all()
+
+    @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])
+    def test_ignore_index_does_not_wrap(self, dtype):
+        y = torch.tensor([1, 0, 1], dtype=dtype)
+        y[2] = -1 if dtype == torch.int8 else 255
+        other = 255 if dtype == torch.int8 else -1
+        with pytest.raises(ValueError, match="target must lie"):
+            TangentLoss(FBeta(1), ignore_index=other)(torch.zeros(3), y)
+
+    def test_ignored_rows_may_hold_anything(self):
+        z, y = torch.tensor([0.5, torch.nan]), torch.tensor([1.0, -1])
+        w = torch.tensor([1.0, torch.nan])
+        for make in (TangentLoss, SoftLoss):
+            assert make(FBeta(1), ignore_index=-1, check=True)(z, y, w).isfinite()
+
+    def test_steps_of_a_soft_memory(self):
+        z, y = batch(60)
+        loss = SoftLoss(FBeta(1), memory=100, accumulate=None)
+        loss(z.requires_grad_(), y)
+        assert loss.running.confusion.total.item() == 0
+        loss.step()
+        assert loss.running.confusion.total.item() == pytest.approx(60)
+        twice = SoftLoss(FBeta(1), memory=100, accumulate=2)
+        twice(z, y)
+        assert twice.running.confusion.total.item() == 0
+
+    def test_pooled_class_counts(self):
+        micro = {"task": "multilabel", "num_labels": 2, "average": "micro"}
+        loss = SurrogateLoss(FBeta(1), class_counts=([90, 60], [10, 40]), **micro)
+        assert float(loss.prevalence) == 0.25
+        for bad in ({"prevalence": [0.1, 0.2, 0.3]}, {"class_counts": ([9, 8, 7], [1, 2, 3])}):
+            with pytest.raises(ValueError, match=r"one number or 2"):
+                SurrogateLoss(FBeta(1), **bad, **micro)
+
+    def test_running_counts_take_weights_and_ignore(self):
+        running = RunningConfusion(memory=None, ignore_index=-1)
+        c = running(
+            torch.tensor([1.0, 1.0, 1.0]), torch.tensor([1.0, 0.0, -1.0]), torch.tensor([2.0, 3.0, 4.0])
+        )
+        assert (c.tp.item(), c.fp.item(), c.total.item()) == (2, 3, 5)
+
+    def test_probability_of_two_columns(self):
+        loss = TangentLoss(FBeta(1), prevalence=0.3, task="softmax2")
+        one = TangentLoss(FBeta(1), prevalence=0.3)
+        torch.testing.assert_close(
+            loss.probability(torch.tensor([[0.5, 2.0]])), one.probability(torch.tensor([1.5]))
+        )
+        wide = TangentLoss(FBeta(1), task="multilabel", num_labels=3)
+        with pytest.raises(ValueError, match="3 columns"):
+            wide.probability(torch.zeros(4, 2))
+
+    def test_gradients_of_bounded_losses_keep_their_digits(self):
+        z = torch.tensor([-18.0], requires_grad=True)
+        tangent_loss(z, torch.ones(1), (0.5, 1.0), 1.0).backward()
+        assert z.grad.item() == pytest.approx(-torch.sigmoid(torch.tensor(-18.0).double()).item(), rel=1e-5)
+
+    def test_overflow_warning_knows_about_ignored_rows(self):
+        z, y = torch.zeros(4, dtype=torch.float16), torch.tensor([1, -1, -1, -1.0]).half()
+        with pytest.warns(RuntimeWarning, match="overflow"):
+            SurrogateLoss(FBeta(1), prevalence=5e-6, ignore_index=-1)(z, y)
+
+    @pytest.mark.parametrize("make", [TangentLoss, SoftLoss])
+    def test_formulas_that_cannot_take_tensors_are_refused(self, make):
+        for opaque in (
+            lambda tp, fp, fn, tn: math.sqrt(tp / (tp + fn) * tn / (tn + fp)),
+            lambda tp, fp, fn, tn: tp / (tp + fn) * math.sqrt(tn / (tn + fp)),
+            lambda tp, fp, fn, tn: min(tp / (tp + fn), tn / (tn + fp)),
+        ):
+            with pytest.raises(ValueError, match="in place of math.sqrt"):
+                make(metric(opaque))

@@ -206,11 +206,49 @@ def test_operating_point_can_be_handed_in():
     loss.operate_at(Confusion(tp=80, fp=20, fn=20, tn=880))
     loss(z.requires_grad_(), y)
     assert loss.delta.item() == pytest.approx(0.4)
-    assert float(loss.operating_point.total) == 1000
-    free = TangentLoss(FBeta(1), memory=1e9)
+    loss.operate_at(Confusion(tp=0.08, fp=0.02, fn=0.02, tn=0.88))  # shares serve as well
+    assert loss.delta.item() == pytest.approx(0.4)
+    free = TangentLoss(FBeta(1), memory=100)
     free.operate_at(Confusion(tp=80, fp=20, fn=20, tn=880))
-    free(z, y)
-    assert float(free.operating_point.total) == pytest.approx(1200)
+    assert free.delta.item() == pytest.approx(0.4)
+    for _ in range(100):
+        free(z, y)
+    assert free.delta.item() == pytest.approx(
+        float(FBeta(1)(Confusion.from_scores(z.detach(), y, 0.0))) / 2, rel=1e-3
+    )
+
+
+def test_a_point_handed_in_says_nothing_of_the_stream():
+    """Validation rows have the population's rate, training rows the sampler's: the stream is still counted."""
+    rate = 0.02
+    odds = ETA / (1 - ETA) * (rate / (1 - rate)) / (PREVALENCE / (1 - PREVALENCE))
+    eta = odds / (1 + odds)
+    share = SHARE * (ETA * rate / PREVALENCE + (1 - ETA) * (1 - rate) / (1 - PREVALENCE))
+    best = max(float(FBeta(2)(Confusion.from_predictions((eta >= c).double(), eta, share))) for c in eta)
+    loss = TangentLoss(FBeta(2), prevalence=rate, counts="given")
+    z = torch.zeros_like(ETA, requires_grad=True)
+    optimiser = torch.optim.Adam([z], lr=0.1)
+    for _ in range(1200):
+        optimiser.zero_grad()
+        loss(z, ETA, SHARE).backward()
+        optimiser.step()
+        at = Confusion.from_predictions((z.detach() >= 0).double(), eta, share)
+        loss.operate_at(at)
+    assert float(FBeta(2)(at)) == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("point", "says"),
+    [
+        ((1, 2, 3, 4), "takes a Confusion"),
+        (Confusion(-5, 1, 2, 3), "finite and zero or more"),
+        (Confusion(math.nan, 1, 2, 3), "finite"),
+        (Confusion(torch.ones(3), 1, 2, 3), "shape"),
+    ],
+)
+def test_bad_operating_points(point, says):
+    with pytest.raises((ValueError, TypeError), match=says):
+        TangentLoss(FBeta(1)).operate_at(point)
 
 
 def test_plain_iteration_of_gmean_oscillates_and_the_damped_state_does_not():

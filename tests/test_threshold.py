@@ -59,3 +59,14 @@ def test_curve_ends_in_nothing_and_everything():
 def test_bad_input(s, y, w, says):
     with pytest.raises(ValueError, match=says):
         tune(s, y, FBeta(1), w)
+
+
+def test_nan_never_wins():
+    cut = tune(
+        [0.9, 0.8, 0.3, 0.1],
+        [1, 1, 0, 0],
+        lambda tp, fp, fn, tn: np.divide(tp, np.where(tp + fp, tp + fp, np.nan)),
+    )
+    assert cut.score == 1.0
+    with pytest.raises(ValueError, match="NaN at every cut"):
+        tune([0.9, 0.8], [1, 0], lambda tp, fp, fn, tn: tp * np.nan)

@@ -55,8 +55,10 @@ class Confusion:
                     f"{name} must lie in [0, 1]; got values outside (or NaN). "
                     "Map your labels to 0 and 1 first; for scores use Confusion.from_scores."
                 )
-        if weight is not None and not bool((weight >= 0).all()):
-            raise ValueError("weight must be zero or more; got a negative number or NaN.")
+        if weight is not None and not bool(((weight >= 0) & (weight < math.inf)).all()):
+            raise ValueError(
+                "weight must be finite and zero or more; got a negative number, infinity or NaN."
+            )
         w = 1.0 if weight is None else weight
         hit, miss = w * target, w * (1.0 - target)
         cells = (hit * predicted, miss * predicted, hit * (1.0 - predicted), miss * (1.0 - predicted))
@@ -83,6 +85,8 @@ class Confusion:
         Confusion(tp=1.0, fp=1.0, fn=0.0, tn=1.0)
         """
         scores, target, weight = _alike(scores=scores, target=target, weight=weight)
+        if cut != cut:
+            raise ValueError("cut is NaN; give a number, or ±inf for none or all.")
         if bool((scores != scores).any()):
             raise ValueError("scores hold NaN, which no cut can decide; drop or impute those rows first.")
         return cls.from_predictions((scores >= cut) * 1.0, target, weight, axis=axis)

@@ -30,6 +30,11 @@ from fbeta.dual import Dual
 from fbeta.geometry import Anchors, Cell, Confusion, Pole, divide, root
 
 
+def _key(name: str) -> str:
+    """How a name is looked up: without case, hyphens and underscores."""
+    return name.strip().lower().replace("-", "").replace("_", "")
+
+
 @dataclass(frozen=True)
 class Metric(ABC):
     r"""A score of the four cells. Subclass it, write `ratio`, and losses, cuts and pictures follow.
@@ -53,11 +58,14 @@ class Metric(ABC):
     #: Every metric by the name that `metric()` reads, filled as classes are defined.
     registry: ClassVar[dict[str, type[Metric]]] = {}
 
+    #: The formula as one line of text, for people; empty if nobody wrote one.
+    formula: ClassVar[str] = ""
+
     def __init_subclass__(cls, *, register: bool = True, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not register:
             return
-        name = cls.__name__.lower()
+        name = _key(cls.__name__)
         known = Metric.registry.get(name)
         # Running a notebook cell twice defines the class twice; another class must not take the name over.
         if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
@@ -70,7 +78,7 @@ class Metric(ABC):
 
     def __call__(self, c: Confusion) -> Cell:
         """Score the cells."""
-        return divide(*self.ratio(c))
+        return divide(*self.ratio(Confusion(*map(_real, c))))
 
     def gains(self, c: Confusion) -> tuple[Cell, Cell]:
         r"""What one more right positive and one more right negative are worth, per share of rows.
@@ -171,31 +179,39 @@ class Metric(ABC):
         """Anchors and whether they form a pole (a pencil of lines), or None."""
 
         def turn(u: float, t: float) -> float:
-            by_t, by_u = self.slopes(Confusion.from_rates(u, t, prevalence))
-            return float(by_t) / float(by_u) if by_u else math.inf
+            try:
+                by_t, by_u = self.slopes(Confusion.from_rates(u, t, prevalence))
+                return float(by_t) / float(by_u)
+            except (ZeroDivisionError, OverflowError):
+                return math.inf  # singular here: other points are tried
 
         # On the edges u = 0 and t = 1 a tiny anchor keeps all its digits. A metric that is singular there, or
         # opaque (differences stay a little inside), gets points and a tolerance of its own.
-        for u1, u2, t1, t2, noise in ((0.0, 0.5, 1.0, 0.5, 1e-14), (0.125, 0.5, 0.875, 0.625, 1e-7)):
+        for u1, u2, t1, t2, noise, level in (
+            (0.0, 0.5, 1.0, 0.5, 1e-14, 1e-10),
+            (0.125, 0.5, 0.875, 0.625, 1e-7, 1e-7),
+        ):
             across = turn(u1, t1), turn(u2, t1)
             along = turn(u2, t1), turn(u2, t2)
             if not all(map(math.isfinite, across + along)) or 0 in along:
                 continue
-            x0, y0 = (
-                _on_edge(_zero_of_line(*line), prevalence, noise)
-                for line in ((u1, across[0], u2, across[1]), (t1, 1 / along[0], t2, 1 / along[1]))
-            )
-            if math.isinf(x0) and math.isinf(y0):
+            if all(math.isclose(*pair, rel_tol=level) for pair in (across, along)):
                 anchors, sign = Anchors(math.inf, math.inf, slope=1 / along[0]), 1.0
-            elif math.isinf(x0) or math.isinf(y0):
-                continue
             else:
+                x0, y0 = (
+                    _on_edge(_zero_of_line(*line), prevalence, noise)
+                    for line in ((u1, across[0], u2, across[1]), (t1, 1 / along[0], t2, 1 / along[1]))
+                )
+                if math.isinf(x0) or math.isinf(y0) or t1 == y0:
+                    continue
                 anchors = Anchors(x0, y0)
                 sign = math.copysign(1.0, (u2 - x0) / (t1 - y0))
             confirmed = all(
                 math.isclose(
                     turn(u, t),
-                    1 / anchors.slope if anchors.at_infinity else sign * (u - x0) / (t - y0),
+                    1 / anchors.slope
+                    if anchors.at_infinity
+                    else sign * (u - anchors.negative) / (t - anchors.positive),
                     rel_tol=1e-6,
                     abs_tol=1e-12,
                 )
@@ -271,10 +287,14 @@ class FBeta(Metric):
     Reference: [lee2021], eq. fbeta_score_primitive
     """
 
+    formula: ClassVar[str] = "(1+β²)·TP / ((1+β²)·TP + β²·FN + FP)"
+
     beta: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_number("beta", self.beta, above=0, hint="beta > 1 favours recall, beta < 1 precision")
+        _check_number(
+            "beta", self.beta, above=0, below=1e100, hint="beta > 1 favours recall, beta < 1 precision"
+        )
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
         """(1+β²)TP over (1+β²)TP + β²FN + FP."""
@@ -296,6 +316,8 @@ class Jaccard(Metric):
     Reference: [jaccard1912]
     """
 
+    formula: ClassVar[str] = "TP / (TP + FP + FN)"
+
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
         """TP over TP + FP + FN."""
         return c.tp, c.tp + c.fp + c.fn
@@ -312,6 +334,8 @@ class Tversky(Metric):
 
     Reference: [tversky1977]
     """
+
+    formula: ClassVar[str] = "TP / (TP + α·FP + β·FN)"
 
     alpha: float = 0.5
     beta: float = 0.5
@@ -339,6 +363,8 @@ class Kappa(Metric):
     Reference: [cohen1960]
     """
 
+    formula: ClassVar[str] = "2·(TP·TN − FP·FN) / ((TP+FP)·(FP+TN) + (TP+FN)·(FN+TN))"
+
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
         """Twice the determinant over the two cross margins."""
         margins = (c.tp + c.fp) * c.negatives + c.positives * (c.fn + c.tn)
@@ -358,6 +384,8 @@ class MCC(Metric):
 
     Reference: [matthews1975]
     """
+
+    formula: ClassVar[str] = "(TP·TN − FP·FN) / √((TP+FP)·(TP+FN)·(TN+FP)·(TN+FN))"
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
         """The determinant over the root of the four margins."""
@@ -381,6 +409,8 @@ class GMean(Metric):
     Reference: [kubat1997]
     """
 
+    formula: ClassVar[str] = "√(TP/(TP+FN) · TN/(TN+FP))"
+
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
         """The root of both recalls."""
         return root(c.tp * c.tn), root(c.positives * c.negatives)
@@ -398,6 +428,8 @@ class BalancedAccuracy(Metric):
     Reference: [brodersen2010]
     """
 
+    formula: ClassVar[str] = "½·(TP/(TP+FN) + TN/(TN+FP))"
+
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
         """The sum of recalls over the number of classes present."""
         present = (c.positives != 0) * 1.0 + (c.negatives != 0) * 1.0
@@ -413,6 +445,8 @@ class Accuracy(Metric):
     >>> Accuracy()(Confusion(tp=1, fp=1, fn=0, tn=2))
     0.75
     """
+
+    formula: ClassVar[str] = "(TP + TN) / n"
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
         """Right decisions over all."""
@@ -431,6 +465,8 @@ class FowlkesMallows(Metric):
     Reference: [fowlkes1983]
     """
 
+    formula: ClassVar[str] = "TP / √((TP+FP)·(TP+FN))"
+
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
         """TP over the root of its two margins."""
         return c.tp, root((c.tp + c.fp) * c.positives)
@@ -445,6 +481,8 @@ class Precision(Metric):
     >>> Precision()(Confusion(tp=3, fp=1, fn=5, tn=91))
     0.75
     """
+
+    formula: ClassVar[str] = "TP / (TP + FP)"
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
         """TP over TP + FP."""
@@ -461,6 +499,8 @@ class Recall(Metric):
     0.75
     """
 
+    formula: ClassVar[str] = "TP / (TP + FN)"
+
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
         """TP over the positives."""
         return c.tp, c.positives
@@ -475,6 +515,8 @@ class Specificity(Metric):
     >>> Specificity()(Confusion(tp=0, fp=1, fn=0, tn=3))
     0.75
     """
+
+    formula: ClassVar[str] = "TN / (TN + FP)"
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
         """TN over the negatives."""
@@ -494,6 +536,8 @@ class Cost(Metric):
     >>> round(Cost(fp=1, fn=19).best_cut(Confusion(tp=5, fp=10, fn=1, tn=84)), 6)
     0.05
     """
+
+    formula: ClassVar[str] = "−(fp·FP + fn·FN + tp·TP + tn·TN) / n"
 
     fp: float = 1.0
     fn: float = 1.0
@@ -557,7 +601,7 @@ def metric(spec: Metric | str | Callable[[Any, Any, Any, Any], Any]) -> Metric:
             f"A metric is a Metric, a spec such as 'fbeta:beta=2', or a function of (tp, fp, fn, tn); got {spec!r}."
         )
     name, _, options = spec.strip().partition(":")
-    key = name.strip().lower().replace("-", "").replace("_", "")
+    key = _key(name)
     if key not in Metric.registry:
         near = difflib.get_close_matches(key, Metric.registry, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -597,13 +641,24 @@ def _options(cls: type[Metric], text: str) -> Iterator[tuple[str, float]]:
             raise ValueError(f"{name} of {cls.__name__.lower()} must be a number; got {value!r}.") from None
 
 
-def _check_number(name: str, value: Any, above: float | None = None, hint: str = "") -> None:
+def _check_number(
+    name: str, value: Any, above: float | None = None, below: float = math.inf, hint: str = ""
+) -> None:
     bad = isinstance(value, bool | str) or not _is_finite(value) or (above is not None and value <= above)
+    bad = bad or value >= below
     if bad:
         bound = "" if above is None else f" above {above:g}"
         raise ValueError(
             f"{name} must be a finite number{bound}; got {value!r}." + (f" ({hint}.)" if hint else "")
         )
+
+
+def _real(x: Cell) -> Cell:
+    """Counts of an integer type as floats: their products overflow."""
+    kind = str(getattr(x, "dtype", "float"))
+    if "float" in kind:
+        return x
+    return x.double() if hasattr(x, "detach") else x * 1.0
 
 
 def _is_finite(value: Any) -> bool:
@@ -625,7 +680,7 @@ def _inside(x: Cell, margin: float) -> Cell:
 def _zero_of_line(x1: float, v1: float, x2: float, v2: float) -> float:
     """Where the line through (x1, v1) and (x2, v2) crosses zero; infinite if it is level."""
     rise = v2 - v1
-    if abs(rise) <= 1e-13 * max(abs(v1), abs(v2)):
+    if rise == 0:
         return math.inf
     return (x1 * v2 - x2 * v1) / rise
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import torch
 import torch.distributed as dist
 from torch import Tensor
 
@@ -25,15 +26,14 @@ def group_of(process_group: dist.ProcessGroup | None, sync: bool) -> dist.Proces
 def total(values: Tensor, group: dist.ProcessGroup | None) -> Tensor:
     """Sum `values` over the ranks of `group`, without gradient.
 
-    >>> import torch
     >>> total(torch.tensor([1.0, 2.0]), None)
     tensor([1., 2.])
     """
     if group is None:
         return values.detach()
     summed = values.detach().clone()
-    if summed.is_cuda:
-        dist.all_reduce(summed, group=group)  # ordered on the stream: the host does not wait
+    if summed.is_cuda or torch.compiler.is_compiling():
+        dist.all_reduce(summed, group=group)  # ordered on the stream, or in the graph: the host does not wait
         return summed
     work = dist.all_reduce(summed, group=group, async_op=True)
     try:

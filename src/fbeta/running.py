@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
+from numbers import Real
 from typing import Any
 
 import torch
@@ -44,9 +46,7 @@ def cells(batch: Batch, decided: tuple[Tensor, Tensor], *, columns: bool) -> Ten
     yes, no = decided
     hit, miss = w * y, w * (1 - y)
     parts = torch.stack([hit * yes, miss * yes, hit * no, miss * no])
-    if columns:
-        return parts.flatten(1, -2).sum(1)
-    return parts.flatten(1).sum(1)
+    return parts.reshape(4, -1, *parts.shape[-1:] if columns else ()).sum(1)
 
 
 class Exact(nn.Module):
@@ -64,10 +64,22 @@ class Exact(nn.Module):
         for name, buffer in before.items():
             moved = self._buffers[name]
             assert moved is not None
-            exact = torch.float32 if moved.device.type == "mps" else buffer.dtype  # mps has no float64
-            if moved.dtype != exact:
-                self._buffers[name] = buffer.to(device=moved.device, dtype=exact)
+            if moved.dtype != buffer.dtype:
+                self._buffers[name] = buffer.to(moved.device)
         return self
+
+    # A process group belongs to a live process: copies share it, files do not hold it.
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | ({"process_group": None} if "process_group" in self.__dict__ else {})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Exact:
+        twin = self.__class__.__new__(self.__class__)
+        memo[id(self)] = twin
+        group = self.__dict__.get("process_group")
+        if group is not None:
+            memo[id(group)] = group
+        twin.__dict__.update({name: copy.deepcopy(value, memo) for name, value in self.__dict__.items()})
+        return twin
 
 
 class RunningConfusion(Exact):
@@ -112,13 +124,13 @@ class RunningConfusion(Exact):
         check_task(task, num_labels)
         one_of("counts", counts, ("hard", "soft"))
         one_of("average", average, ("macro", "micro"))
-        if memory is not None and not memory > 0:
+        if memory is not None and not (is_number(memory) and memory > 0):
             raise ValueError(
                 f"memory is a number of positives above 0, or None for no forgetting; got {memory!r}."
             )
-        if not 0 <= damping < 1:
+        if not (is_number(damping) and 0 <= damping < 1):
             raise ValueError(f"damping must lie in [0, 1); got {damping!r}.")
-        if accumulate is not None and accumulate < 1:
+        if accumulate is not None and not (type(accumulate) is int and accumulate >= 1):
             raise ValueError(
                 f"accumulate is the number of micro-batches in a step, or None to call step(); got {accumulate!r}."
             )
@@ -189,7 +201,7 @@ class RunningConfusion(Exact):
 
     @torch.no_grad()
     def set(self, confusion: Confusion) -> None:
-        """Put counts in place of the running ones, for example those of validation rows."""
+        """Put counts in place of the running ones."""
         for row, value in zip(self.counts, confusion, strict=True):
             row.copy_(torch.as_tensor(value, dtype=row.dtype, device=row.device))
         self.pending.zero_()
@@ -206,6 +218,15 @@ class RunningConfusion(Exact):
     def set_extra_state(self, state: Any) -> None:
         """Restore that number."""
         self.waiting = int(state)
+
+
+def is_number(x: object) -> bool:
+    """Whether x can be compared as a number (strings, None and booleans cannot, in an option).
+
+    >>> is_number(0.5), is_number("500"), is_number(True)
+    (True, False, False)
+    """
+    return isinstance(x, Real) and not isinstance(x, bool)
 
 
 def one_of(name: str, value: str, choices: Iterable[str]) -> None:

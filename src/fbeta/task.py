@@ -58,7 +58,7 @@ def read(
     if task == "multiclass":
         z, target = z.movedim(1, -1).reshape(-1, z.shape[1]), target.reshape(-1, 1)
         weight = None if weight is None else weight.reshape(-1, 1)
-    kept = None if ignore_index is None else target != ignore_index
+    kept = None if ignore_index is None else keeps(target, ignore_index)
     if kept is not None:
         zero = torch.zeros((), dtype=dtype, device=z.device)
         z, target = torch.where(kept, z, zero), torch.where(kept, target, torch.zeros_like(target))
@@ -88,6 +88,15 @@ def one_against_rest(logits: Tensor) -> Tensor:
     return torch.where(top, logits - rest, log_f - torch.log1p(-torch.exp(log_f)))
 
 
+def keeps(target: Tensor, ignore_index: int) -> Tensor:
+    """Which elements count; compared in 64 bits, for 255 is not −1 though a narrow type may think so.
+
+    >>> keeps(torch.tensor([1, -1], dtype=torch.int8), 255)
+    tensor([True, True])
+    """
+    return (target if target.is_floating_point() else target.long()) != ignore_index
+
+
 def check_task(task: str, num_labels: int | None) -> None:
     """Refuse an unknown task, or a multi-label one of unknown width.
 
@@ -108,10 +117,15 @@ def check_task(task: str, num_labels: int | None) -> None:
 def _check_shapes(
     logits: Tensor, target: Tensor, weight: Tensor | None, task: str, num_labels: int | None
 ) -> None:
+    for name, x in (("logits", logits), ("target", target), ("weight", weight)):
+        if x is not None and not isinstance(x, Tensor):
+            raise TypeError(f"{name} must be a tensor; got {type(x).__name__}. Use torch.as_tensor({name}).")
     if not logits.is_floating_point():
         raise TypeError(f"logits must be floating point; got {logits.dtype}.")
-    if target.is_complex() or (weight is not None and not weight.is_floating_point()):
-        raise TypeError("target and weight must be real, and weight floating point.")
+    if target.is_complex():
+        raise TypeError(f"target must be real; got {target.dtype}.")
+    if weight is not None and not weight.is_floating_point():
+        raise TypeError(f"weight must be floating point; got {weight.dtype}. Use weight.float().")
     shape, wanted = tuple(logits.shape), tuple(target.shape)
     if task in ("softmax2", "multiclass"):
         classes = num_labels if task == "multiclass" else 2
@@ -149,7 +163,7 @@ def _check_shapes(
 def _check_values(
     logits: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int | None, *, last: int, nan: bool
 ) -> None:
-    kept = torch.ones_like(target, dtype=torch.bool) if ignore_index is None else target != ignore_index
+    kept = torch.ones_like(target, dtype=torch.bool) if ignore_index is None else keeps(target, ignore_index)
     if target.dtype != torch.bool:
         fine = (target >= 0) & (target <= last) | ~kept
         if not bool(fine.all()):
@@ -159,10 +173,13 @@ def _check_values(
                 f"target must lie in [0, {last}]; got {bad}. Map your labels to {labels}, or name the value to "
                 "skip as ignore_index."
             )
-    if weight is not None and not bool(((weight >= 0) & (weight < torch.inf)).all()):
+    if weight is not None and not bool((((weight >= 0) & (weight < torch.inf)) | ~kept).all()):
         raise ValueError("weight must be finite and zero or more; got a negative number, infinity or NaN.")
-    if nan and bool(torch.isnan(logits).any()):
-        count = int(torch.isnan(logits).sum())
+    broken = (
+        torch.isnan(logits) & (kept if kept.shape == logits.shape else kept.unsqueeze(1)) if nan else None
+    )
+    if broken is not None and bool(broken.any()):
+        count = int(broken.sum())
         raise FloatingPointError(
             f"logits hold {count} NaN of {logits.numel()}. Look for a learning rate too high, or for log(0) or "
             "0/0 in the model; check=False lets them through."

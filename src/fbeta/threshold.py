@@ -87,6 +87,8 @@ def tune(
     """
     cuts, c = curve(scores, target, weight)
     values = np.asarray(read_metric(metric)(c))
-    best = int(np.argmax(values))
+    if np.isnan(values).all():
+        raise ValueError(f"{metric} is NaN at every cut; make it give a number where a denominator is zero.")
+    best = int(np.nanargmax(values))
     value = float(cuts[best])
     return Threshold(value, float(values[best]), int((np.asarray(scores, dtype=np.float64) >= value).sum()))

@@ -10,18 +10,44 @@ try:
 except ImportError as error:  # pragma: no cover
     raise ImportError("fbeta.losses needs PyTorch: pip install 'fbeta[torch]'") from error
 
+from fbeta.losses.any_loss import AnyLoss
+from fbeta.losses.asymmetric import AsymmetricLoss, asymmetric_loss
+from fbeta.losses.bce import BalancedBCELoss, BCELoss, bce_loss
+from fbeta.losses.focal import FocalLoss, focal_loss
+from fbeta.losses.gce import GCELoss
+from fbeta.losses.ldam import LDAMLoss, ldam_loss
+from fbeta.losses.mae import BalancedMAELoss, MAELoss, mae_loss
 from fbeta.losses.module import Loss, RowLoss
-from fbeta.losses.soft import SoftLoss, soft_log_loss, soft_loss
+from fbeta.losses.score_oriented import ScoreOrientedLoss
+from fbeta.losses.sigmoid_f1 import SigmoidF1Loss
+from fbeta.losses.soft import CountLoss, SoftLoss, soft_log_loss, soft_loss
 from fbeta.losses.surrogate import SurrogateLoss, surrogate_loss
 from fbeta.losses.tangent import TangentLoss, tangent_costs, tangent_loss
 
 __all__ = [
+    "AnyLoss",
+    "AsymmetricLoss",
+    "BCELoss",
+    "BalancedBCELoss",
+    "BalancedMAELoss",
+    "CountLoss",
+    "FocalLoss",
+    "GCELoss",
+    "LDAMLoss",
     "Loss",
+    "MAELoss",
     "RowLoss",
+    "ScoreOrientedLoss",
+    "SigmoidF1Loss",
     "SoftLoss",
     "SurrogateLoss",
     "TangentLoss",
+    "asymmetric_loss",
+    "bce_loss",
+    "focal_loss",
     "get",
+    "ldam_loss",
+    "mae_loss",
     "names",
     "soft_log_loss",
     "soft_loss",
@@ -35,7 +61,8 @@ def names() -> list[str]:
     """The names of all losses.
 
     >>> names()
-    ['soft', 'surrogate', 'tangent']
+    ['anyloss', 'asymmetric', 'balanced-bce', 'balanced-mae', 'bce', 'focal', 'gce', 'ldam', 'mae',
+     'score-oriented', 'sigmoid-f1', 'soft', 'surrogate', 'tangent']
     """
     return sorted(Loss.registry)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, TypedDict
@@ -13,6 +12,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from fbeta import ranks
+from fbeta.geometry import Confusion
 from fbeta.metrics import Metric, check_prevalence
 from fbeta.metrics import metric as read_metric
 from fbeta.running import Exact, one_of
@@ -139,7 +139,9 @@ class Loss(Exact, ABC):
         training = self.training and torch.is_grad_enabled()
         group = ranks.group_of(self.process_group, self.sync) if training else None
         if logits.dtype == torch.float16:
-            self._warn_overflow(target.numel(), ranks.size(group))
+            # Only where every element has weight one does the host know what a mean divides by.
+            plain = weight is None and self.ignore_index is None and self.reduction == "mean"
+            self._warn_overflow(target.numel() if plain else 1, ranks.size(group))
         loss = self.loss_of(batch, group)
         if self.reduction == "none" and self.task == "multiclass":
             return loss.mean(-1).reshape(target.shape)
@@ -147,7 +149,7 @@ class Loss(Exact, ABC):
 
     def _warn_overflow(self, elements: int, size: int) -> None:
         """Warn where a gradient is known not to fit float16 (the host knows the class weights, not the rows)."""
-        largest = self.steepest * size / (max(elements, 1) if self.reduction == "mean" else 1)
+        largest = self.steepest * size / max(elements, 1)
         if largest > torch.finfo(torch.float16).max:
             warnings.warn(
                 f"Gradients of float16 logits overflow: a class weight of {self.steepest:g} gives elements up to "
@@ -211,6 +213,7 @@ class Loss(Exact, ABC):
                     "Count the whole training set."
                 )
         if self.task in WIDE and self.average == "micro":
+            self._one_or_all("class_counts", n0, n1)
             return n0.sum(), n1.sum()
         return self._per_column("class_counts", n0), self._per_column("class_counts", n1)
 
@@ -223,8 +226,16 @@ class Loss(Exact, ABC):
         for p in rates.flat:
             check_prevalence(p.item())
         if self.task in WIDE and self.average == "micro":
+            self._one_or_all("prevalence", rates)
             return rates.mean()  # type: ignore[no-any-return]
         return self._per_column("prevalence", rates)
+
+    def _one_or_all(self, name: str, *values: np.ndarray[Any, Any]) -> None:
+        for x in values:
+            if x.size not in (1, self.num_labels):
+                raise ValueError(
+                    f"{name} must be one number or {self.num_labels} (one a label); got {x.size}."
+                )
 
     def _per_column(self, name: str, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A number for one column; for several a number each."""
@@ -242,18 +253,6 @@ class Loss(Exact, ABC):
         metric = "" if self.metric is None else f"{self.metric!r}, "
         return f"{metric}{rate}task={self.task!r}, reduction={self.reduction!r}"
 
-    # A process group belongs to a live process: copies share it, files do not hold it.
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"process_group": None}
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Loss:
-        twin = self.__class__.__new__(self.__class__)
-        memo[id(self)] = twin
-        if self.process_group is not None:
-            memo[id(self.process_group)] = self.process_group
-        twin.__dict__.update({name: copy.deepcopy(value, memo) for name, value in self.__dict__.items()})
-        return twin
-
 
 class RowLoss(Loss):
     """A loss that is a sum over rows: it gives elements, and the shell weighs and reduces them."""
@@ -262,10 +261,41 @@ class RowLoss(Loss):
     def elements(self, logits: Tensor, target: Tensor) -> Tensor:
         """The loss of each element, class weights included; shape of the logits."""
 
+    def by_task(self, pair: tuple[Any, Any]) -> tuple[Any, Any]:
+        """Class weights for elements: of many classes only the true one has a loss (and C times its mean)."""
+        return (0.0, (self.num_labels or 1) * pair[1]) if self.task == "multiclass" else pair
+
     def loss_of(self, batch: Batch, group: dist.ProcessGroup | None) -> Tensor:
         """Weigh and reduce the elements."""
         z, y, w = batch
-        return self.reduce(self.elements(z, y), w, ranks.total(w.sum(), group), group)
+        # Only a mean needs to know what the other ranks hold.
+        total = ranks.total(w.sum(), group if self.reduction == "mean" else None)
+        return self.reduce(self.elements(z, y), w, total, group)
+
+
+def check_tensors(metric: Metric) -> None:
+    """Refuse a user's formula that cannot take tensors, before it turns a gradient into a wrong number.
+
+    >>> check_tensors(read_metric("mcc"))
+    """
+    # A point of each of two columns, and the slopes there by autograd and by the metric itself.
+    c = [
+        x.double().requires_grad_() for x in torch.tensor([[0.07, 0.2], [0.2, 0.1], [0.03, 0.1], [0.7, 0.6]])
+    ]
+    try:
+        score = metric(Confusion(*c))
+        tp, fp, fn, tn = torch.autograd.grad(score.sum(), c, allow_unused=True, materialize_grads=True)
+        slopes = torch.stack([tp - fn, tn - fp])
+        wanted = torch.stack([torch.as_tensor(g) for g in metric.gains(Confusion(*(x.detach() for x in c)))])
+        sound = score.shape == (2,) and torch.allclose(slopes, wanted, rtol=1e-4, atol=1e-6)
+    except (TypeError, ValueError, RuntimeError, AttributeError):
+        sound = False
+    if not sound:
+        raise ValueError(
+            f"{metric} cannot be evaluated on tensors with a gradient, which this loss does. Write it in plain "
+            "arithmetic: x ** 0.5 in place of math.sqrt or np.sqrt, no `if`, `min` or `float` on a cell "
+            "(fbeta.geometry.divide and root are safe at zero)."
+        )
 
 
 def _numbers(x: Any) -> np.ndarray[Any, Any]:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fbeta import ranks
 from fbeta.geometry import Confusion
-from fbeta.losses.module import Loss, Options
+from fbeta.losses.module import Loss, Options, check_tensors
 from fbeta.losses.surrogate import Reach, Reaches
 from fbeta.metrics import Metric
 from fbeta.running import RunningConfusion, cells, decisions, one_of
@@ -84,6 +84,7 @@ class CountLoss(Loss):
         **options: Unpack[Options],
     ) -> None:
         super().__init__(metric, prevalence, **options)
+        check_tensors(self.target_metric)
         self.running = None
         if memory is not None:
             self.running = RunningConfusion(
@@ -108,6 +109,10 @@ class CountLoss(Loss):
 
     def loss_of(self, batch: Batch, group: dist.ProcessGroup | None) -> Tensor:
         """Count softly, add what other ranks and the memory hold, evaluate."""
+        dtype = batch.logits.dtype
+        if self.running is not None:
+            # A memory must tell 1e-40 from nothing, or the log form would forget scores that it still pulls on.
+            batch = Batch(*(x.double() for x in batch))
         mine = cells(batch, self.squash(batch.logits), columns=self.columns)
         everyone = ranks.total(mine.double(), group)
         rest = everyone - mine.detach().double() if group is not None else torch.zeros_like(everyone)
@@ -125,14 +130,16 @@ class CountLoss(Loss):
         # An empty column (or batch) is no column.
         there = (rows != 0).to(losses.dtype)
         total = torch.where(rows != 0, losses, 0.0).sum()
-        return total if self.reduction == "sum" else total / there.sum().clamp(min=1)
+        return (total if self.reduction == "sum" else total / there.sum().clamp(min=1)).to(dtype)
 
     def of_counts(self, batch: Batch, mine: Tensor, rest: Tensor, lever: Tensor | None) -> Tensor:
         """The loss of each column, from this batch's counts and those of the memory and the other ranks."""
-        counts = mine if lever is None else levered(mine, lever) + rest
+        # A few numbers from here on: in double precision 1 − π keeps its digits, however rare the negatives.
+        counts = (mine if lever is None else levered(mine, lever) + rest).double()
+        # Where nothing was counted any counts will do; the caller drops the column.
+        counts = torch.where(counts.detach().sum(0) != 0, counts, 1.0)
         if self.population is not None:
-            c = Confusion(*counts.unbind()).at_prevalence(self.population.to(counts.dtype))
-            counts = torch.stack(list(c))
+            counts = torch.stack(list(Confusion(*counts.unbind()).at_prevalence(self.population)))
         return soft_loss(counts, self.target_metric)
 
 

@@ -11,8 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fbeta.geometry import Anchors
-from fbeta.losses.module import Options, RowLoss
-from fbeta.losses.weighting import Weighting, class_weights
+from fbeta.losses.module import Options
+from fbeta.losses.per_class import BalancedLoss
+from fbeta.losses.weighting import Weighting
 from fbeta.metrics import Metric
 from fbeta.running import Exact
 
@@ -75,8 +76,12 @@ class Reach(NamedTuple):
             log_distance = log_near
         else:
             log_distance = torch.logaddexp(log_near, torch.full_like(log_near, math.log(d)))
-        risen: Tensor = self.sign * self.scale * box_cox(log_distance, self.q) + self.offset
-        return risen
+        risen = box_cox(log_distance, self.q)
+        if not isinstance(d, Tensor) and d > 1 and not self.relative and self.q * math.log(d) > 1:
+            # A large distance to a power: by its logarithm it would lose the digits that the logarithm has.
+            risen = (torch.pow(d + torch.exp(log_near), self.q) - 1) / self.q
+        result: Tensor = self.sign * self.scale * risen + self.offset
+        return result
 
 
 class Reaches(Exact):
@@ -123,10 +128,16 @@ def box_cox(log_x: Any, q: float | Tensor) -> Any:
     if isinstance(q, Tensor):
         none = q < 1e-12  # below that the limit is exact, and q itself may underflow
         some = torch.where(none, 1.0, q)
-        return torch.where(none, log_x, torch.expm1(some * log_x) / some)
+        return torch.where(none, log_x, _expm1(some * log_x) / some)
     if q < 1e-12:
         return log_x
-    return (math.expm1(q * log_x) if isinstance(log_x, float) else torch.expm1(q * log_x)) / q
+    return (math.expm1(q * log_x) if isinstance(log_x, float) else _expm1(q * log_x)) / q
+
+
+def _expm1(x: Tensor) -> Tensor:
+    """expm1 whose derivative keeps its digits far below zero, where torch computes it as (e^x − 1) + 1."""
+    far = x < -0.5
+    return torch.where(far, torch.exp(x) - 1, torch.expm1(torch.where(far, 0.0, x)))
 
 
 def surrogate_loss(
@@ -164,7 +175,7 @@ def _signed(z: Tensor, sign: float | Tensor) -> Tensor:
     return z if isinstance(sign, float) and sign == 1.0 else z * sign
 
 
-class SurrogateLoss(RowLoss, name="surrogate"):
+class SurrogateLoss(BalancedLoss, name="surrogate"):
     r"""The paper's loss for every metric with anchors: F_β and its kin, κ, G-mean, accuracies, costs.
 
     .. math:: L = \frac1n \sum_i w_{y_i} \left[-y_i \log(f_i - y_0) + (1 - y_i) \log(f_i - x_0)\right],
@@ -185,7 +196,7 @@ class SurrogateLoss(RowLoss, name="surrogate"):
     Reference: [lee2021], eq. surrogate_cbloss
     """
 
-    weights: Tensor
+    uses_metric = True
 
     def __init__(
         self,
@@ -197,29 +208,19 @@ class SurrogateLoss(RowLoss, name="surrogate"):
         effective_beta: float = 0.9999,
         **options: Unpack[Options],
     ) -> None:
-        super().__init__(metric, prevalence, **options)
-        if self.prevalence is None:
+        if prevalence is None and options.get("class_counts") is None:
             raise ValueError(
                 "SurrogateLoss needs prevalence (or class_counts): it places the anchors. Give the share of "
                 "positives in the population, for example prevalence=y_train.mean()."
             )
+        super().__init__(metric, prevalence, weighting=weighting, effective_beta=effective_beta, **options)
         self.q = check_q(q)
-        w0, w1 = class_weights(
-            weighting,
-            prevalence=self.prevalence,
-            class_counts=self.class_counts,
-            effective_beta=effective_beta,
-        )
         self.reaches = Reaches(self.target_metric, self.prevalence, self.q)
-        self.pair = None if self.columns else (float(w0), float(w1))
-        shape = np.broadcast_shapes(w0.shape, w1.shape, self.prevalence.shape)
-        self.remember("weights", np.stack([np.broadcast_to(w, shape) for w in (w0, w1)]))
-        self.steepest = float(max(w0.max(), w1.max()))
 
     def elements(self, logits: Tensor, target: Tensor) -> Tensor:
         """Log distances under class weights."""
-        w0, w1 = self.pair or self.weights.to(logits.dtype)
-        return surrogate_loss(logits, target, self.reaches(logits.dtype), weights=(w0, w1))
+        weights = self.numbers(logits.dtype)
+        return surrogate_loss(logits, target, self.reaches(logits.dtype), weights=weights)
 
 
 def check_q(q: Any) -> float:

@@ -13,10 +13,10 @@ from torch import Tensor
 from fbeta import ranks
 from fbeta.geometry import Confusion
 from fbeta.losses.argmax import argmax_loss
-from fbeta.losses.module import Loss, Options
+from fbeta.losses.module import Loss, Options, check_tensors
 from fbeta.losses.surrogate import box_cox, check_q
 from fbeta.metrics import Metric
-from fbeta.running import RunningConfusion, cells, decisions, one_of
+from fbeta.running import RunningConfusion, cells, decisions, is_number, one_of
 from fbeta.task import Batch
 
 
@@ -74,7 +74,8 @@ class TangentLoss(Loss, name="tangent"):
     with the slopes taken at the running operating point, without a gradient through it. For F_β
     c(0) = δ and c(1) = 1 − δ with δ = F_β/(1 + β²): f ≥ ½ ⇔ η ≥ δ, at the fixed point the best rule there is.
 
-    - `q`: 0 logistic (convex, probabilities) … 1 absolute error; assign ``loss.q`` to schedule it.
+    - `q`: 0 logistic (convex, probabilities) … 1 absolute error; assign ``loss.q`` to schedule it (it is part of
+      the state, so a loaded state brings its own).
     - `counts`: what feeds the operating point: "hard" decisions of the training rows (the default; its fixed
       point is the optimum), "soft" ones, or "given": only what `operate_at` is handed, from validation or
       out-of-fold rows.
@@ -118,20 +119,26 @@ class TangentLoss(Loss, name="tangent"):
     ) -> None:
         super().__init__(metric, prevalence, **options)
         one_of("counts", counts, ("hard", "soft", "given"))
-        if not 0 < epsilon < 0.5:
+        if not (is_number(epsilon) and 0 < epsilon < 0.5):
             raise ValueError(f"epsilon must lie in (0, 0.5); got {epsilon!r}.")
-        if not warmup >= 0:
+        if not (is_number(warmup) and warmup >= 0):
             raise ValueError(f"warmup is a number of positives from 0; got {warmup!r}.")
         self.counts, self.warmup, self.epsilon = counts, warmup, epsilon
-        self.running = RunningConfusion(
-            memory=memory,
-            damping=damping,
-            counts="hard" if counts == "given" else counts,
-            task=self.task,
-            num_labels=self.num_labels,
-            average=self.average,
-            accumulate=accumulate,
-        )
+        check_tensors(self.target_metric)
+
+        def counter() -> RunningConfusion:
+            return RunningConfusion(
+                memory=memory,
+                damping=damping,
+                task=self.task,
+                num_labels=self.num_labels,
+                average=self.average,
+                accumulate=accumulate,
+            )
+
+        self.running = counter()
+        # A point that is handed in says nothing of the training stream: that is counted beside it.
+        self.seen = counter() if counts == "given" else None
         self.register_buffer("_q", torch.tensor(check_q(q), dtype=torch.float64))
         n0, n1 = self.class_counts or (None, None)
         stream = None if n1 is None else n1 / (n0 + n1)
@@ -165,13 +172,37 @@ class TangentLoss(Loss, name="tangent"):
         """The running counts that the costs are taken at."""
         return self.running.confusion
 
+    @torch.no_grad()
     def operate_at(self, confusion: Confusion) -> None:
-        """Hand in an operating point, for example of validation or out-of-fold rows."""
-        self.running.set(confusion)
+        """Hand in an operating point, for example of validation or out-of-fold rows; counts or shares.
+
+        It stands for a full memory. With ``counts="given"`` it stays; otherwise training moves on from it.
+        """
+        if not isinstance(confusion, Confusion):
+            raise TypeError(f"operate_at takes a Confusion; got {type(confusion).__name__}.")
+        like = self.running.counts
+        try:
+            c = torch.stack([torch.as_tensor(x).to(like).expand(like.shape[1:]) for x in confusion])
+        except RuntimeError as error:
+            raise ValueError(
+                f"The cells must be numbers or have shape {tuple(like.shape[1:])}; {error}"
+            ) from None
+        if not bool((c.isfinite() & (c >= 0)).all()):
+            raise ValueError(
+                f"The cells of an operating point must be finite and zero or more; got {confusion}."
+            )
+        point, counted = Confusion(*c), self.running.confusion
+        if self.seen is None and self.population is not None and bool((counted.positives > 0).all()):
+            point = point.at_prevalence(counted.prevalence)  # the stream goes on being the stream's
+        positives = torch.where(point.positives > 0, point.positives, 1.0)
+        full = (self.running.memory or 1.0) / positives
+        self.running.set(Confusion(*(full * x for x in point)))
 
     def step(self) -> None:
         """Close an optimiser step of several micro-batches (with ``accumulate=None``)."""
-        self.running.step()
+        for counter in (self.running, self.seen):
+            if counter is not None:
+                counter.step()
 
     def _prices(self, stream: Tensor | None) -> Tensor:
         """(c₀, c₁) at the running operating point, from a fresh network's to the counted ones."""
@@ -184,7 +215,9 @@ class TangentLoss(Loss, name="tangent"):
         # Both on the scale of one on average over columns, so that they can be mixed.
         total = torch.where(known, found.sum(0), 0.0).sum() / known.sum().clamp(min=1)
         found = found / torch.where(total > 0, total, 1.0)
-        trust = (counted.positives / self.warmup).clamp(max=1.0) if self.warmup else known.to(found.dtype)
+        trust = known.to(found.dtype)
+        if self.warmup:
+            trust = (counted.positives / self.warmup).clamp(max=1.0)
         if self.task == "multiclass":  # classes compete: they are trusted together
             trust = torch.where(known, trust, 1.0).min()
         return torch.where(known, trust * found + (1 - trust) * self.fresh, self.fresh)
@@ -193,7 +226,10 @@ class TangentLoss(Loss, name="tangent"):
         """The rate of positives in the training stream, where it may differ from the population's."""
         if self.population is None:
             return None  # told nothing, population and stream are one and the same: the counts
-        return self.running.confusion.prevalence if self.stream is None else self.stream
+        if self.stream is not None:
+            return self.stream
+        rate: Tensor = (self.seen or self.running).confusion.prevalence
+        return rate
 
     @property
     def costs(self) -> tuple[Tensor, Tensor]:
@@ -234,7 +270,8 @@ class TangentLoss(Loss, name="tangent"):
         .. math:: \operatorname{logit} \eta = (1 - q)\,z - \log\frac{c_1}{c_0}
                   + \log\frac{\pi}{1 - \pi} - \log\frac{\pi_s}{1 - \pi_s}
 
-        Shape: any for one operating point, ``(N, K)`` for macro multi-label; the same comes back.
+        Shape: any for one operating point, ``(N, K)`` for macro multi-label; the same comes back. ``(N, 2)`` for
+        "softmax2" gives ``(N,)``.
 
         >>> loss = TangentLoss("fbeta:beta=1", prevalence=0.5)
         >>> loss.probability(torch.zeros(1)) == loss.delta
@@ -248,6 +285,10 @@ class TangentLoss(Loss, name="tangent"):
             raise ValueError(
                 "At q = 1 the loss is linear in f and its logits hold no probability; use q < 1."
             )
+        if self.task == "softmax2":
+            logits = logits[..., 1] - logits[..., 0]
+        if self.columns and logits.shape[-1:] != (self.num_labels,):
+            raise ValueError(f"logits must have {self.num_labels} columns; got {tuple(logits.shape)}.")
         c0, c1 = self.costs
         shift = torch.log(c0) - torch.log(c1)
         stream = self._stream()
@@ -272,6 +313,6 @@ class TangentLoss(Loss, name="tangent"):
         decided = decisions(z.detach(), soft=self.counts == "soft", exclusive=exclusive)
         found = cells(batch, decided, columns=self.columns)
         sums = ranks.total(torch.cat([w.sum().reshape(1), found.flatten()]), group)
-        if self.training and torch.is_grad_enabled() and self.counts != "given":
-            self.running.add(sums[1:].reshape(found.shape))
+        if self.training and torch.is_grad_enabled():
+            (self.seen or self.running).add(sums[1:].reshape(found.shape))
         return self.reduce(elements, w, sums[0], group)

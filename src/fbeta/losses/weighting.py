@@ -35,12 +35,17 @@ def class_weights(
     if weighting is None:
         return np.array(1.0), np.array(1.0)
     if not isinstance(weighting, str):
-        pair = tuple(np.asarray(w, dtype=np.float64) for w in weighting)
-        if len(pair) != 2 or not all(np.isfinite(w).all() and (w >= 0).all() for w in pair):
+        try:
+            pair = tuple(np.asarray(w, dtype=np.float64) for w in weighting)
+        except (TypeError, ValueError, RuntimeError):
+            pair = ()
+        sound = len(pair) == 2 and all(np.isfinite(w).all() and (w >= 0).all() for w in pair)
+        if not sound or not any(w.any() for w in pair):
             raise ValueError(
-                f"An explicit weighting is a pair (negatives, positives) of finite numbers from 0; got {weighting!r}."
+                "An explicit weighting is a pair (negatives, positives) of finite numbers from 0, not both 0; got "
+                f"{weighting!r}."
             )
-        return pair
+        return pair[0], pair[1]
     if weighting == "balanced":
         # Only the shares matter here, so a prevalence will do where no counts are given.
         shares = (
@@ -58,6 +63,8 @@ def class_weights(
             raise ValueError(f"effective_beta must lie in [0, 1); got {effective_beta!r}.")
         n0, n1 = (np.asarray(n, dtype=np.float64) for n in class_counts)
         _refuse_empty(n0, n1, weighting)
+        if not ((n0 >= 1).all() and (n1 >= 1).all()):
+            raise ValueError(f"weighting='effective' needs numbers of rows, not rates; got {class_counts!r}.")
         w0, w1 = ((1 - effective_beta) / (1 - effective_beta**n) for n in (n0, n1))
         return 2 * w0 / (w0 + w1), 2 * w1 / (w0 + w1)
     raise ValueError(
