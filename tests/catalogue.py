@@ -34,6 +34,10 @@ def steep_f1(tp, fp, fn, tn):
     return 2 * tp / (2 * tp + fp + fn)
 
 
+#: The type that `batch` gives by default. Single precision is what the fused path on the CPU takes, so
+#: test_state.py runs in both.
+DTYPE = torch.float64
+
 METRICS: list[Metric] = [
     FBeta(0.5),
     FBeta(1),
@@ -120,8 +124,9 @@ LOSSES = [
 STATEFUL = [c for c in LOSSES if c.id.startswith("tangent") or "memory" in c.id]
 
 
-def batch(n=200, rate=0.1, seed=0, dtype=torch.float64):
-    """Logits that carry some signal, and 0/1 targets with both classes in them."""
+def batch(n=200, rate=0.1, seed=0, dtype=None):
+    """Logits that carry some signal, and 0/1 targets with both classes in them; by default in DTYPE."""
+    dtype = dtype or DTYPE
     rng = np.random.default_rng(seed)
     y = (np.arange(n) < max(1, round(rate * n))).astype(float)
     rng.shuffle(y)

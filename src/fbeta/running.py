@@ -198,6 +198,8 @@ class RunningConfusion(Exact):
             self.counts.mul_(keep)
         self.counts.add_(self.pending)
         self.pending.zero_()
+        if self.waiting:
+            self.waiting = 0
 
     @torch.no_grad()
     def set(self, confusion: Confusion) -> None:

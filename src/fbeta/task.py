@@ -36,20 +36,53 @@ def read(
     ignore_index: int | None = None,
     check: bool | None = None,
 ) -> Batch:
-    """Bring a caller's tensors to one form.
+    """Check a caller's tensors and bring them to one form: `validate`, then `convert`.
+
+    >>> read(torch.tensor([[0.0, 2.0]]), torch.tensor([1]), task="softmax2")
+    Batch(logits=tensor([2.]), target=tensor([1.]), weight=tensor([1.]))
+    """
+    validate(logits, target, weight, task=task, num_labels=num_labels, ignore_index=ignore_index, check=check)
+    return convert(logits, target, weight, task=task, ignore_index=ignore_index)
+
+
+def validate(
+    logits: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    *,
+    task: str = "binary",
+    num_labels: int | None = None,
+    ignore_index: int | None = None,
+    check: bool | None = None,
+) -> None:
+    """Refuse tensors that do not fit the task.
 
     `check` looks at values as well as shapes: True always (it waits for the device), False never, None where
     it costs no wait (on the CPU, outside compilation), and then NaN logits pass through, as gradient
     scaling needs them to.
 
-    >>> read(torch.tensor([[0.0, 2.0]]), torch.tensor([1]), task="softmax2")
-    Batch(logits=tensor([2.]), target=tensor([1.]), weight=tensor([1.]))
+    >>> validate(torch.zeros(2), torch.tensor([1, 0]))
     """
     _check_shapes(logits, target, weight, task, num_labels)
     free = target.device.type == "cpu" and not torch.compiler.is_compiling()
     if check or (check is None and free):
         last = (num_labels or 2) - 1 if task == "multiclass" else 1
         _check_values(logits, target, weight, ignore_index, last=last, nan=bool(check))
+
+
+def convert(
+    logits: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    *,
+    task: str = "binary",
+    ignore_index: int | None = None,
+) -> Batch:
+    """Bring valid tensors to one form, shape and type.
+
+    >>> convert(torch.tensor([0.5]).half(), torch.tensor([True])).logits.dtype
+    torch.float32
+    """
     # Half precision holds the input, not the arithmetic.
     dtype = torch.promote_types(logits.dtype, torch.float32)
     z = logits.to(dtype)
@@ -163,6 +196,8 @@ def _check_shapes(
 def _check_values(
     logits: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int | None, *, last: int, nan: bool
 ) -> None:
+    if ignore_index is None and not nan and _within(target, last) and (weight is None or _within(weight)):
+        return  # the usual case, in one look at each
     kept = torch.ones_like(target, dtype=torch.bool) if ignore_index is None else keeps(target, ignore_index)
     if target.dtype != torch.bool:
         fine = (target >= 0) & (target <= last) | ~kept
@@ -184,3 +219,10 @@ def _check_values(
             f"logits hold {count} NaN of {logits.numel()}. Look for a learning rate too high, or for log(0) or "
             "0/0 in the model; check=False lets them through."
         )
+
+
+def _within(x: Tensor, last: float = torch.finfo(torch.float32).max) -> bool:
+    if x.dtype == torch.bool or x.numel() == 0:
+        return True
+    low, high = x.aminmax()
+    return bool((low >= 0) & (high <= last))  # of NaN neither is true

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any, ClassVar, TypedDict
 
 import numpy as np
@@ -13,10 +15,11 @@ from torch import Tensor
 
 from fbeta import ranks
 from fbeta.geometry import Confusion
+from fbeta.losses import fused
 from fbeta.metrics import Metric, check_prevalence
 from fbeta.metrics import metric as read_metric
 from fbeta.running import Exact, one_of
-from fbeta.task import TASKS, WIDE, Batch, check_task, read
+from fbeta.task import TASKS, WIDE, Batch, check_task, convert, validate
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -127,7 +130,7 @@ class Loss(Exact, ABC):
 
     def forward(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
         """Loss of a batch of logits against targets; `weight` has the target's shape, and 2 is a row twice."""
-        batch = read(
+        validate(
             logits,
             target,
             weight,
@@ -142,6 +145,13 @@ class Loss(Exact, ABC):
             # Only where every element has weight one does the host know what a mean divides by.
             plain = weight is None and self.ignore_index is None and self.reduction == "mean"
             self._warn_overflow(target.numel() if plain else 1, ranks.size(group))
+        pooled = self.task == "binary" or (self.task == "multilabel" and not self.columns)
+        if pooled and self.reduction != "none":
+            kernels = fused.choose(logits, target, weight)
+            value = None if kernels is None else self.fused_loss(kernels, logits, target, weight, group)
+            if value is not None:
+                return value
+        batch = convert(logits, target, weight, task=self.task, ignore_index=self.ignore_index)
         loss = self.loss_of(batch, group)
         if self.reduction == "none" and self.task == "multiclass":
             return loss.mean(-1).reshape(target.shape)
@@ -162,6 +172,46 @@ class Loss(Exact, ABC):
     @abstractmethod
     def loss_of(self, batch: Batch, group: dist.ProcessGroup | None) -> Tensor:
         """The loss of a batch that was read, summed over `group`."""
+
+    def fused_loss(
+        self,
+        kernels: ModuleType,
+        logits: Tensor,
+        target: Tensor,
+        weight: Tensor | None,
+        group: dist.ProcessGroup | None,
+    ) -> Tensor | None:
+        """The same as `loss_of` by fused kernels, or None where they cannot."""
+        return None
+
+    def row_sum(
+        self,
+        kernels: ModuleType,
+        tensors: tuple[Tensor, Tensor, Tensor | None],
+        run: Callable[[Tensor, float], tuple[Tensor, Tensor]],
+        plain: Callable[[Batch], Tensor],
+        group: dist.ProcessGroup | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Reduce a fused row loss: `run` gives its sums and gradient, `plain` its elements."""
+        z, y, w = tensors
+        size, factor = ranks.size(group), 1.0
+        known = w is None and self.ignore_index is None and group is None
+        if self.reduction == "sum":
+            factor = float(size)
+        elif known:
+            factor = 1.0 / z.numel()
+
+        def differentiable(z: Tensor) -> Tensor:
+            batch = convert(z, y, w, task="binary", ignore_index=self.ignore_index)
+            return factor * (batch.weight * plain(batch)).sum()
+
+        function: Any = fused.RowSum.apply
+        value, sums = function(z, lambda z: run(z, factor), differentiable, factor, kernels)
+        sums = ranks.total(sums, group)
+        if self.reduction == "mean" and not known:
+            total = sums[1]
+            value = value * (size / (total + (total == 0))).to(value.dtype)
+        return value, sums
 
     def reduce(
         self, elements: Tensor, weight: Tensor, total: Tensor, group: dist.ProcessGroup | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from types import ModuleType
 from typing import Any, Unpack
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from fbeta import ranks
 from fbeta.geometry import Confusion
+from fbeta.losses import fused
 from fbeta.losses.module import Loss, Options, check_tensors
 from fbeta.losses.surrogate import Reach, Reaches
 from fbeta.metrics import Metric
@@ -114,11 +116,15 @@ class CountLoss(Loss):
             # A memory must tell 1e-40 from nothing, or the log form would forget scores that it still pulls on.
             batch = Batch(*(x.double() for x in batch))
         mine = cells(batch, self.squash(batch.logits), columns=self.columns)
+        return self.loss_of_counts(mine, batch, group).to(dtype)
+
+    def loss_of_counts(self, mine: Tensor, batch: Batch | None, group: dist.ProcessGroup | None) -> Tensor:
+        """Add what other ranks and the memory hold to this batch's counts, evaluate and reduce."""
         everyone = ranks.total(mine.double(), group)
         rest = everyone - mine.detach().double() if group is not None else torch.zeros_like(everyone)
         training = self.training and torch.is_grad_enabled()
         if self.running is not None and training:
-            self.same_device(self.running.counts, batch.logits)
+            self.same_device(self.running.counts, mine)
             rest = rest + self.running.counts
             self.running.add(everyone)
         rows = everyone.sum(0)
@@ -130,9 +136,9 @@ class CountLoss(Loss):
         # An empty column (or batch) is no column.
         there = (rows != 0).to(losses.dtype)
         total = torch.where(rows != 0, losses, 0.0).sum()
-        return (total if self.reduction == "sum" else total / there.sum().clamp(min=1)).to(dtype)
+        return total if self.reduction == "sum" else total / there.sum().clamp(min=1)
 
-    def of_counts(self, batch: Batch, mine: Tensor, rest: Tensor, lever: Tensor | None) -> Tensor:
+    def of_counts(self, batch: Batch | None, mine: Tensor, rest: Tensor, lever: Tensor | None) -> Tensor:
         """The loss of each column, from this batch's counts and those of the memory and the other ranks."""
         # A few numbers from here on: in double precision 1 − π keeps its digits, however rare the negatives.
         counts = (mine if lever is None else levered(mine, lever) + rest).double()
@@ -194,11 +200,34 @@ class SoftLoss(CountLoss, name="soft"):
         """The scores f and 1 − f themselves."""
         return decisions(logits, soft=True)
 
-    def of_counts(self, batch: Batch, mine: Tensor, rest: Tensor, lever: Tensor | None) -> Tensor:
+    def of_counts(self, batch: Batch | None, mine: Tensor, rest: Tensor, lever: Tensor | None) -> Tensor:
         """One minus the metric of the counts, or the log distance of the mean scores to its anchors."""
         if self.form == "plain":
             return super().of_counts(batch, mine, rest, lever)
+        assert batch is not None
         return self._log_losses(batch, rest, lever)
+
+    def fused_loss(
+        self,
+        kernels: ModuleType,
+        logits: Tensor,
+        target: Tensor,
+        weight: Tensor | None,
+        group: dist.ProcessGroup | None,
+    ) -> Tensor | None:
+        """One pass to count, one for the gradient."""
+        if self.form == "log":
+            return None  # its sums live in the log domain
+        if group is None and self.running is None:
+            value = fused.soft_score(
+                logits, target, weight, self.ignore_index, kernels, self.target_metric, self.population
+            )
+            if value is not None:
+                return value
+        count: Any = fused.SoftCounts.apply
+        mine = count(logits, target, weight, self.ignore_index, kernels)
+        loss = self.loss_of_counts(mine, None, group)
+        return loss.to(torch.promote_types(logits.dtype, torch.float32))
 
     def _log_losses(self, batch: Batch, rest: Tensor, lever: Tensor | None) -> Tensor:
         """The log form, in the log domain throughout: scores near 0 keep their gradient."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from types import ModuleType
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -16,6 +18,7 @@ from fbeta.losses.per_class import BalancedLoss
 from fbeta.losses.weighting import Weighting
 from fbeta.metrics import Metric
 from fbeta.running import Exact
+from fbeta.task import Batch
 
 
 class Reach(NamedTuple):
@@ -216,6 +219,28 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
         super().__init__(metric, prevalence, weighting=weighting, effective_beta=effective_beta, **options)
         self.q = check_q(q)
         self.reaches = Reaches(self.target_metric, self.prevalence, self.q)
+
+    def fused_loss(
+        self,
+        kernels: ModuleType,
+        logits: Tensor,
+        target: Tensor,
+        weight: Tensor | None,
+        group: dist.ProcessGroup | None,
+    ) -> Tensor | None:
+        """One pass for loss and gradient."""
+        assert self.reaches.plain is not None
+        assert self.pair is not None
+        reaches, pair = self.reaches.plain, self.pair
+
+        def run(z: Tensor, factor: float) -> tuple[Tensor, Tensor]:
+            sums, gradient = kernels.surrogate(z, target, weight, self.ignore_index, *reaches, pair, factor)
+            return sums, gradient
+
+        def plain(batch: Batch) -> Tensor:
+            return self.elements(batch.logits, batch.target)
+
+        return self.row_sum(kernels, (logits, target, weight), run, plain, group)[0]
 
     def elements(self, logits: Tensor, target: Tensor) -> Tensor:
         """Log distances under class weights."""

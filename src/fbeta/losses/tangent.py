@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any, Unpack
 
 import numpy as np
@@ -299,6 +300,35 @@ class TangentLoss(Loss, name="tangent"):
             )  # before the first batch nothing is known
         dtype = torch.promote_types(logits.dtype, torch.float32)
         return torch.sigmoid((1 - self._q).to(dtype) * logits.to(dtype) + shift.to(dtype))
+
+    def fused_loss(
+        self,
+        kernels: ModuleType,
+        logits: Tensor,
+        target: Tensor,
+        weight: Tensor | None,
+        group: dist.ProcessGroup | None,
+    ) -> Tensor | None:
+        """One pass for loss, gradient and counts."""
+        self.same_device(self.running.counts, logits)
+        costs = kernels.costs(self)
+        if costs is None:
+            costs = torch.stack([*self.costs, self._q])
+        soft = self.counts == "soft"
+
+        def run(z: Tensor, factor: float) -> tuple[Tensor, Tensor]:
+            sums, gradient = kernels.tangent(z, target, weight, self.ignore_index, costs, factor, soft)
+            return sums, gradient
+
+        def plain(batch: Batch) -> Tensor:
+            c0, c1, q = costs.to(batch.logits.dtype)
+            return tangent_loss(batch.logits, batch.target, (c0, c1), q)
+
+        value, sums = self.row_sum(kernels, (logits, target, weight), run, plain, group)
+        counter = self.seen or self.running
+        if self.training and torch.is_grad_enabled() and not kernels.advance(counter, sums):
+            counter.add(sums[2:])
+        return value
 
     def loss_of(self, batch: Batch, group: dist.ProcessGroup | None) -> Tensor:
         """Weigh the batch with the costs of the state before it, then count it."""

@@ -1,0 +1,87 @@
+"""Compile the fused CPU losses when the package is built; without a compiler the package does without.
+
+``pip install`` runs this through hatchling; ``python hatch_build.py`` compiles in place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+FUSED = Path("src", "fbeta", "losses", "fused")
+LIBRARY = FUSED / ("_cpu" + {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so"))
+FLAGS = [
+    "-O3",
+    "-std=gnu11",
+    "-fPIC",
+    "-shared",
+    "-fvisibility=hidden",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=fast",
+    "-fopenmp-simd",
+]
+# The OpenMP runtime is torch's, found when the library is loaded.
+LATE = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
+
+
+class FusedHook(BuildHookInterface[Any]):
+    """Put the compiled library into the wheel (or beside its source, for an editable install)."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile, and tag the wheel with the platform if that worked."""
+        if self.target_name == "wheel" and compile_fused(Path(self.root)):
+            build_data["artifacts"].append(LIBRARY.as_posix())
+            # Plain C for any Python 3 of this platform.
+            build_data["pure_python"] = False
+            platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+            build_data["tag"] = f"py3-none-{platform}"
+
+
+def compile_fused(root: Path) -> bool:
+    """Compile `cpu.c`; say in one line why not, and leave no library behind, where that fails."""
+    source, library = root / FUSED / "cpu.c", root / LIBRARY
+    hashed = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    why = "no C compiler was found (CC, cc, gcc, clang)"
+    for compiler in compilers():
+        with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+            fresh = Path(folder) / library.name
+            command = [*compiler, *FLAGS, f'-DFBETA_SOURCE="{hashed}"', str(source), "-o", str(fresh), *LATE]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True)
+            except OSError as error:
+                why = f"{shlex.join(compiler)}: {error}"
+                continue
+            if done.returncode == 0:
+                fresh.replace(library)  # a process that has the old one open keeps it
+                return True
+            lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+            why = f"{shlex.join(compiler)}: {next((x for x in lines if 'error' in x), lines[-1])}"
+    library.unlink(missing_ok=True)
+    print(
+        f"fbeta: the fused CPU losses were not compiled, the plain ones will serve: {why}.",
+        file=sys.stderr,
+        flush=True,
+    )
+    return False
+
+
+def compilers() -> list[list[str]]:
+    """The compilers to try: $CC alone if it is set, else what is on the path."""
+    if os.environ.get("CC"):
+        return [shlex.split(os.environ["CC"])]
+    return [[name] for name in ("cc", "gcc", "clang") if shutil.which(name)]
+
+
+if __name__ == "__main__":
+    sys.exit(0 if compile_fused(Path(__file__).resolve().parent) else 1)

@@ -1,0 +1,182 @@
+"""The fused path: loss and gradient in one pass over the logits, on the CPU (C) and on CUDA (Triton).
+
+`choose` says whether kernels take these tensors; the losses call them through the autograd functions here, and
+fall back to the plain path wherever they do not: under torch.compile (which fuses the plain path itself), under
+functional transforms, in types or layouts that the kernels do not read.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import warnings
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fbeta.geometry import Confusion
+
+#: Set FBETA_FUSED=0 to keep to the plain path.
+ENABLED = os.environ.get("FBETA_FUSED", "1") != "0"
+
+
+def choose(z: Tensor, y: Tensor, w: Tensor | None) -> ModuleType | None:
+    """The kernels for these tensors, `cpu` or `cuda`, or None for the plain path.
+
+    >>> choose(torch.zeros(3, dtype=torch.float16), torch.zeros(3), None) is None
+    True
+    """
+    if not ENABLED or torch.compiler.is_compiling() or z.numel() == 0:
+        return None
+    if any(x is not None and x.requires_grad for x in (y, w)):
+        return None  # the kernels know no gradient by targets or weights
+    # Fake, functional and subclassed tensors have no memory to point at.
+    ordinary = all(x is None or type(x) in (Tensor, torch.nn.Parameter) for x in (z, y, w))
+    if not ordinary or torch._C._functorch.peek_interpreter_stack() is not None:
+        return None
+    kernels = _cuda() if z.is_cuda else _cpu() if z.device.type == "cpu" else None
+    return kernels if kernels is not None and kernels.supports(z, y, w) else None
+
+
+@functools.cache
+def _cpu() -> ModuleType | None:
+    from fbeta.losses.fused import cpu
+
+    return cpu if cpu.available() else None
+
+
+@functools.cache
+def _cuda() -> ModuleType | None:
+    try:
+        from fbeta.losses.fused import cuda
+    except ImportError:
+        warnings.warn("Triton is not installed: losses on CUDA take the plain, slower path.", stacklevel=2)
+        return None
+    return cuda
+
+
+class RowSum(torch.autograd.Function):
+    """factor·Σwℓ of a row loss whose kernel has made the gradient already, and the kernel's sums.
+
+    `run` gives sums and gradient of the logits, `plain` the differentiable value, for a second derivative.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        z: Tensor,
+        run: Callable[[Tensor], tuple[Tensor, Tensor]],
+        plain: Callable[[Tensor], Tensor],
+        factor: float,
+        kernels: ModuleType,
+    ) -> tuple[Tensor, Tensor]:
+        """Run the kernel."""
+        sums, ctx.gradient = run(z)
+        ctx.save_for_backward(z)
+        ctx.run, ctx.plain, ctx.kernels = run, plain, kernels
+        ctx.mark_non_differentiable(sums)
+        return (factor * sums[0]).to(torch.promote_types(z.dtype, torch.float32)), sums
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor, _: Any) -> tuple[Tensor | None, ...]:
+        """Hand over the gradient, scaled where the incoming one is not 1."""
+        (z,) = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a second derivative is wanted
+            (gradient,) = torch.autograd.grad(ctx.plain(z), z, upstream, create_graph=True)
+        else:
+            # Handed over, not kept: autograd may then use the buffer itself. A second call makes a new one.
+            gradient, ctx.gradient = ctx.gradient, None
+            if gradient is None:
+                _, gradient = ctx.run(z)
+            gradient = ctx.kernels.scale_(gradient, upstream)
+        return gradient, None, None, None, None
+
+
+class SoftCounts(torch.autograd.Function):
+    """Soft TP, FP, FN, TN of logits, as numbers with a gradient."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, z: Tensor, y: Tensor, w: Tensor | None, ignore_index: int | None, kernels: ModuleType
+    ) -> Tensor:
+        """Count."""
+        ctx.save_for_backward(z, y, *(() if w is None else (w,)))
+        ctx.ignore_index, ctx.kernels = ignore_index, kernels
+        counts: Tensor = kernels.soft_counts(z, y, w, ignore_index)
+        return counts
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        """Spread the slopes by the four counts over the rows."""
+        z, y, *w = ctx.saved_tensors
+        k = torch.stack([upstream[0] - upstream[2], upstream[1] - upstream[3]])
+        if torch.is_grad_enabled():
+            f = torch.sigmoid(z)
+            part = y.to(f.dtype)
+            gradient = f * (1 - f) * (part * k[0] + (1 - part) * k[1]).to(f.dtype)
+            gradient = gradient * w[0] if w else gradient
+            if ctx.ignore_index is not None:
+                gradient = torch.where(y != ctx.ignore_index, gradient, 0.0)
+        else:
+            gradient = ctx.kernels.soft_grad(z, y, w[0] if w else None, ctx.ignore_index, k)
+        return gradient, None, None, None, None
+
+
+def soft_score(
+    z: Tensor,
+    y: Tensor,
+    w: Tensor | None,
+    ignore_index: int | None,
+    kernels: ModuleType,
+    metric: Any,
+    population: Tensor | None,
+) -> Tensor | None:
+    """1 − M of the batch's soft counts with its slopes from one kernel, or None where there is none."""
+    with torch.no_grad():
+        counts = kernels.soft_counts(z, y, w, ignore_index)
+        point = kernels.score(metric, counts, population)
+    if point is None:
+        return None
+    function: Any = SoftScore.apply
+    value: Tensor = function(z, y, w, ignore_index, kernels, point, metric, population)
+    return value
+
+
+class SoftScore(torch.autograd.Function):
+    """1 − M of soft counts whose value and slopes (`point`) are known already."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        z: Tensor,
+        y: Tensor,
+        w: Tensor | None,
+        ignore_index: int | None,
+        kernels: ModuleType,
+        point: Tensor,
+        metric: Any,
+        population: Tensor | None,
+    ) -> Tensor:
+        """Hand over the value."""
+        ctx.save_for_backward(z, y, *(() if w is None else (w,)))
+        ctx.rest = ignore_index, kernels, point, metric, population
+        return point[0].to(torch.promote_types(z.dtype, torch.float32))
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        """Spread the slopes over the rows; for a second derivative go through the counts again."""
+        z, y, *w = ctx.saved_tensors
+        weight = w[0] if w else None
+        ignore_index, kernels, point, metric, population = ctx.rest
+        if torch.is_grad_enabled():
+            count: Any = SoftCounts.apply
+            counts = count(z, y, weight, ignore_index, kernels)
+            c = Confusion(*counts.unbind())
+            loss = 1 - metric(c if population is None else c.at_prevalence(population))
+            (gradient,) = torch.autograd.grad(loss, z, upstream.to(loss.dtype), create_graph=True)
+        else:
+            gradient = kernels.soft_grad(z, y, weight, ignore_index, point[1:] * upstream)
+        return gradient, None, None, None, None, None, None, None
