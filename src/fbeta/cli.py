@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -38,36 +39,40 @@ def explain(
         str, typer.Option(help="A spec such as fbeta:beta=2; an unknown name lists them.")
     ] = "fbeta:beta=1",
     prevalence: Annotated[float, typer.Option(help="Share of positives in the population.")] = 0.1,
+    html: Annotated[Path | None, typer.Option(help="Write a page with pictures, one offline file.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Write a picture.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the data instead of the text.")] = False,
 ) -> None:
-    """Show what a metric looks like in ROC space: its pole, and what a loss can do with it."""
-    from fbeta.metrics import check_prevalence
-    from fbeta.metrics import metric as read
+    """Explain a metric: formula, pole, gradient conditions, best decision rule, and where the cut ½ is wrong."""
+    from fbeta import explain as face
 
     try:
-        m, p = read(metric), check_prevalence(prevalence)
-    except ValueError as error:
-        typer.echo(f"fbeta: {error}", err=True)
-        raise typer.Exit(2) from None
-    typer.echo(f"{m} at prevalence {p:g}")
-    pole = m.pole(p)
-    if pole is None:
-        typer.echo("pole: none (its level lines do not meet in one point)")
-    elif pole.at_infinity:
-        typer.echo(f"pole: at infinity (parallel level lines of slope {pole.slope:.4g})")
-    else:
-        typer.echo(f"pole: ({pole.x:.4g}, {pole.y:.4g})")
-    typer.echo(f"training: {m.refusal(p) or 'TangentLoss and SoftLoss' + _surrogate(m, p)}")
+        explanation = face.explain(metric, prevalence)
+        if html is not None:
+            from fbeta.explain import page
+
+            page.save(explanation, html)
+        if png is not None:
+            from fbeta.explain import picture
+
+            picture.save(explanation, png)
+    except (ValueError, ImportError) as error:
+        _stop(str(error))
+    except OSError as error:
+        _stop(f"cannot write {error.filename}: {error.strerror}.")
+    if as_json:
+        typer.echo(explanation.to_json())
+        return
+    from fbeta.explain.terminal import show
+
+    show(explanation)
+    for path in filter(None, (html, png)):
+        typer.echo(f"Written: {path}")
 
 
-def _surrogate(m: object, p: float) -> str:
-    from fbeta.metrics import Metric
-
-    assert isinstance(m, Metric)
-    try:
-        a = m.anchors(p)
-    except ValueError:
-        return " (no anchors, so no SurrogateLoss)"
-    return f", and SurrogateLoss with anchors {a.negative:.4g} (negatives) and {a.positive:.4g} (positives)"
+def _stop(sentence: str) -> NoReturn:
+    typer.echo(f"fbeta: {sentence}", err=True)
+    raise typer.Exit(2)
 
 
 def main() -> None:

@@ -1,0 +1,216 @@
+"""`fbeta explain`: what a metric looks like in ROC space, as plain data first; other modules render it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+from fbeta.explain import words
+from fbeta.explain.population import SEPARATIONS, Point, Population, point, population
+from fbeta.explain.words import Condition, Rule
+from fbeta.geometry import Anchors, Confusion, Pole
+from fbeta.metrics import Custom, FBeta, Metric, check_prevalence
+from fbeta.metrics import metric as read_metric
+
+#: Operating points of the table, from shy to bold.
+EXAMPLES = ((0.01, 0.4), (0.05, 0.7), (0.1, 0.8), (0.2, 0.9), (0.5, 0.98))
+
+Kind = Literal["pencil", "parallel", "separable", "curved", "one-sided"]
+
+
+@dataclass(frozen=True)
+class Training:
+    """Whether a loss can train for the metric, and why or why not."""
+
+    loss: str
+    possible: bool
+    why: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Everything that `fbeta explain` says about a metric, as plain data.
+
+    `pole` and `anchors` are pairs (x₀, y₀), None where there are none or where they lie at infinity; then
+    `slope` is the dt/du of the parallel level lines. `siblings` are the anchors x₀ of F_β for other β.
+
+    >>> e = explain("fbeta:beta=2", prevalence=0.1)
+    >>> e.kind, e.rule.fit, Explanation.from_json(e.to_json()) == e
+    ('pencil', (0.0, 0.2, 0.0), True)
+    """
+
+    metric: Metric
+    prevalence: float
+    about: str
+    formula: str
+    numbers: str
+    kind: Kind
+    level_lines: str
+    pole: tuple[float, float] | None
+    anchors: tuple[float, float] | None
+    slope: float | None
+    conditions: tuple[Condition, ...]
+    rule: Rule
+    half: str
+    points: tuple[Point, ...]
+    populations: tuple[Population, ...]
+    training: tuple[Training, ...]
+    siblings: tuple[tuple[float, float], ...]
+
+    @property
+    def spec(self) -> str:
+        """The metric's spec, or a function's name; printable characters only."""
+        return words.printable(str(self.metric))
+
+    @property
+    def trainable(self) -> bool:
+        """Whether any loss takes the metric."""
+        return any(t.possible for t in self.training)
+
+    @property
+    def pole_text(self) -> str:
+        """Where the pole is, in words."""
+        if self.pole is not None:
+            x, y = map(words.number, self.pole)
+            return f"({x}, {y}) in ROC space (FPR, TPR)"
+        return (
+            "none"
+            if self.slope is None
+            else f"at infinity, in the direction of slope {words.number(self.slope)}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, dicts, numbers and strings, the metric as its spec."""
+        rest = {name: value for name, value in self.__dict__.items() if name != "metric"}
+        plain = {name: _plain(value) for name, value in rest.items()}
+        return {"metric": self.spec} | plain
+
+    def to_json(self) -> str:
+        """Write as JSON."""
+        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Explanation:
+        """Read back what `to_json` wrote; a metric made from a function has no spec to read."""
+        d = json.loads(text)
+        fit = d["rule"]["fit"]
+        return cls(
+            **d
+            | {
+                "metric": read_metric(d["metric"]),
+                "pole": d["pole"] and tuple(d["pole"]),
+                "anchors": d["anchors"] and tuple(d["anchors"]),
+                "conditions": tuple(Condition(**x) for x in d["conditions"]),
+                "rule": Rule(d["rule"]["text"], fit and tuple(fit)),
+                "points": tuple(Point(**x) for x in d["points"]),
+                "populations": tuple(
+                    Population(**x | {k: Point(**x[k]) for k in ("best", "half")}) for x in d["populations"]
+                ),
+                "training": tuple(Training(**x) for x in d["training"]),
+                "siblings": tuple(tuple(x) for x in d["siblings"]),
+            }
+        )
+
+
+def explain(metric: Metric | str | Callable[[Any, Any, Any, Any], Any], prevalence: float) -> Explanation:
+    r"""Explain a metric at a prevalence: formula, pole, gradient conditions, best rule, where ½ is wrong.
+
+    .. math:: -\frac{q_0'}{1 - q_0 - y_0} = \frac{q_1'}{q_1 - x_0}, \qquad \eta(x) \ge \delta^* =
+              \frac{g_0}{g_0 + g_1}
+
+    >>> e = explain("fbeta:beta=2", prevalence=0.1)
+    >>> e.conditions[0].numbers
+    '−q₀′/(1 − q₀) = q₁′/(0.4444 + q₁)'
+    >>> e.rule.text
+    'δ = M*/5, where M* is the best score within reach.'
+
+    Reference: [lee2021], sections 3 and 4
+    """
+    m, p = read_metric(metric), check_prevalence(prevalence)
+    try:
+        anchors: Anchors | None = m.anchors(p)
+    except ValueError as error:
+        anchors, unanchored = None, words.printable(str(error))
+    else:
+        unanchored = ""
+    pole = m.pole(p)
+    points = tuple(point(m, u, t, p) for u, t in EXAMPLES)
+    populations = tuple(population(m, p, d) for d in SEPARATIONS)
+    kind, lines = _level_lines(m, p, anchors, pole)
+    fair = populations[1].best
+    numbers = words.formula(m)
+    finite = anchors is not None and not anchors.at_infinity
+    return Explanation(
+        metric=m,
+        prevalence=p,
+        about=_about(m),
+        formula=m.formula or numbers,
+        numbers=numbers if fields(m) and numbers != m.formula != "" else "",
+        kind=kind,
+        level_lines=lines,
+        pole=(pole.x, pole.y) if pole is not None and not pole.at_infinity else None,
+        anchors=(anchors.negative, anchors.positive) if anchors is not None and finite else None,
+        slope=anchors.slope if anchors is not None and not finite else None,
+        conditions=(words.condition(m, anchors, fair, p), *words.standard_conditions(fair)),
+        rule=words.rule(points, p),
+        half=words.half(populations),
+        points=points,
+        populations=populations,
+        training=_training(m, p, unanchored, kind == "parallel"),
+        siblings=tuple((b, FBeta(b).anchors(p).negative) for b in (0.5, 1.0, 2.0, 3.0))
+        if isinstance(m, FBeta)
+        else (),
+    )
+
+
+def _about(m: Metric) -> str:
+    """First line of the docstring of the metric, or of the function it was made from."""
+    source = m.function if isinstance(m, Custom) else type(m)
+    text = (inspect.getdoc(source) or "").partition("\n")[0]
+    written = not text.startswith(f"{type(m).__name__}(")  # dataclasses write a signature where there is none
+    return words.printable(text) if written else ""
+
+
+def _level_lines(m: Metric, p: float, anchors: Anchors | None, pole: Pole | None) -> tuple[Kind, str]:
+    number = words.number
+    if pole is not None and pole.at_infinity:
+        return "parallel", f"parallel straight lines of slope {number(pole.slope)}"
+    if pole is not None:
+        return "pencil", "straight lines, all through the pole"
+    if anchors is not None:
+        pair = f"x₀ = {number(anchors.negative)} and y₀ = {number(anchors.positive)}"
+        return "separable", f"curved, but the two rates separate, with anchors {pair}"
+    slopes = [m.slopes(Confusion.from_rates(u, t, p)) for u, t in EXAMPLES]
+    if all(by_u == 0 for _, by_u in slopes):
+        return "one-sided", "horizontal: false positives do not count"
+    if all(by_t == 0 for by_t, _ in slopes):
+        return "one-sided", "vertical: missed positives do not count"
+    return "curved", "curved; they do not meet in one point"
+
+
+def _training(m: Metric, p: float, unanchored: str, parallel: bool) -> tuple[Training, ...]:
+    refusal = words.printable(m.refusal(p) or "")
+    near = (
+        "the absolute error, as the pole is at infinity"
+        if parallel
+        else "the paper's log distance to the anchors"
+    )
+    if refusal:
+        return tuple(Training(loss, False, refusal) for loss in ("TangentLoss", "SoftLoss", "SurrogateLoss"))
+    return (
+        Training("TangentLoss", True, "cross entropy whose class costs follow the metric's slopes"),
+        Training("SoftLoss", True, "the metric itself on soft counts; wants large batches"),
+        Training("SurrogateLoss", not unanchored, unanchored or near),
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(x) for x in value]
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: _plain(x) for name, x in asdict(value).items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value

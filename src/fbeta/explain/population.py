@@ -1,0 +1,148 @@
+"""A population whose best cut can be computed: two normal classes, d′ apart, with calibrated probabilities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from statistics import NormalDist
+from typing import Any
+
+from fbeta.geometry import Confusion
+from fbeta.metrics import Metric
+
+#: How far apart the classes lie in the examples: hard, fair and easy to tell apart.
+SEPARATIONS = (1.0, 2.0, 3.0)
+
+
+@dataclass(frozen=True)
+class Point:
+    """An operating point: where it lies, what it scores, and δ, above which a row is worth calling positive.
+
+    Score and δ are None where the metric's formula has no value.
+    """
+
+    fpr: float
+    tpr: float
+    score: float | None
+    delta: float | None
+
+
+@dataclass(frozen=True)
+class Population:
+    r"""Scores N(0, 1) of negatives and N(d′, 1) of positives: AUC = Φ(d′/√2).
+
+    `cut` is the best cut on the calibrated probability, `best` where it operates, `half` where the cut ½ does.
+    """
+
+    separation: float
+    auc: float
+    cut: float
+    best: Point
+    half: Point
+
+    @property
+    def lost(self) -> float | None:
+        """What the cut ½ costs in score."""
+        if self.best.score is None or self.half.score is None:
+            return None
+        return max(0.0, self.best.score - self.half.score)
+
+
+def point(metric: Metric, fpr: float, tpr: float, prevalence: float) -> Point:
+    r"""Score a point of ROC space, and say from which probability on a row there is worth calling positive.
+
+    .. math:: \delta = \frac{g_0}{g_0 + g_1}
+
+    >>> from fbeta.metrics import FBeta
+    >>> p = point(FBeta(2), fpr=0.1, tpr=0.8, prevalence=0.1)
+    >>> round(p.score, 4), round(p.delta, 4)
+    (0.7018, 0.1404)
+    """
+    c = Confusion.from_rates(fpr, tpr, prevalence)
+    score = value_or_none(lambda: metric(c))
+    return Point(fpr, tpr, score, None if score is None else value_or_none(lambda: metric.best_cut(c)))
+
+
+def population(metric: Metric, prevalence: float, separation: float) -> Population:
+    r"""Find the best cut of a metric on two normal classes, and what the cut ½ does instead.
+
+    The calibrated probability of a score s is
+    :math:`\operatorname{logit} \eta(s) = \operatorname{logit} \pi + d' s - d'^2/2`, so a cut on η is a cut on s.
+    A best cut is where η = δ; every such place is tried, and a grid besides for formulas without slopes.
+
+    >>> from fbeta.metrics import FBeta
+    >>> p = population(FBeta(1), prevalence=0.1, separation=2.0)
+    >>> round(p.auc, 4), round(p.cut, 4), round(p.best.score / 2, 4)
+    (0.9214, 0.3061, 0.3061)
+
+    Reference: [ye2012], [lipton2014]
+    """
+    d, odds = separation, math.log(prevalence) - math.log1p(-prevalence)
+
+    def eta(s: float) -> float:
+        return _logistic(odds + d * s - d * d / 2)
+
+    @cache
+    def at(s: float) -> Point:
+        return point(metric, *rates(s, d), prevalence)
+
+    def short(s: float) -> bool:
+        """Whether the row at the cut is not worth calling positive, so that the cut must rise."""
+        delta = at(s).delta
+        return delta is not None and eta(s) < delta
+
+    grid = [-37.0 + i * (74.0 + d) / 800 for i in range(801)]
+    below = [short(s) for s in grid]
+    turns = [
+        _bisect(short, low, high)
+        for low, high, a, b in zip(grid, grid[1:], below, below[1:], strict=False)
+        if a and not b
+    ]
+    # The ends of the grid stand for 'everything positive' and 'nothing positive'.
+    ends = ([] if below[0] else grid[:1]) + (grid[-1:] if below[-1] else [])
+    best = max(turns or ends or grid, key=lambda s: _height(at(s)))
+    summit = max(grid, key=lambda s: _height(at(s)))
+    if _height(at(summit)) - _height(at(best)) > 1e-6 * abs(_height(at(best))) and best not in ends:
+        best = summit
+    cut = float(best > 0) if best in ends else eta(best)
+    half = at((d * d / 2 - odds) / d)
+    return Population(d, NormalDist().cdf(d / math.sqrt(2)), cut, at(best), half)
+
+
+def rates(s: float, separation: float) -> tuple[float, float]:
+    """False and true positive rate of the cut s on two normal classes.
+
+    >>> [round(x, 4) for x in rates(1.0, separation=2.0)]
+    [0.1587, 0.8413]
+    """
+    return _upper_tail(s), _upper_tail(s - separation)
+
+
+def value_or_none(formula: Callable[[], Any]) -> float | None:
+    """Evaluate a formula; None where a user's own divides by zero or gives no number."""
+    try:
+        value = float(formula())
+    except (ArithmeticError, ValueError):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _upper_tail(s: float) -> float:
+    return 0.5 * math.erfc(s / math.sqrt(2)) if math.isfinite(s) else float(s < 0)
+
+
+def _logistic(x: float) -> float:
+    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
+
+
+def _height(p: Point) -> float:
+    return -math.inf if p.score is None else p.score
+
+
+def _bisect(short: Callable[[float], bool], low: float, high: float) -> float:
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if short(middle) else (low, middle)
+    return (low + high) / 2

@@ -1,0 +1,237 @@
+"""The sentences of an explanation: formula, gradient condition, decision rule. Numbers in, text out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fbeta.explain.population import Point, Population, value_or_none
+from fbeta.geometry import Anchors, Confusion
+from fbeta.metrics import Metric
+
+CELLS = ("TP", "FP", "FN", "TN")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What the gradients satisfy at a critical point, in letters and in numbers.
+
+    `slope` is the dt/du it asks of the ROC curve at the example point: where training comes to rest.
+    """
+
+    name: str
+    text: str
+    numbers: str
+    slope: float | None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Best decision: positive where η ≥ δ. `fit` holds A, B, C of δ = (A + B·M)/(1 + C·M) where δ is such."""
+
+    text: str
+    fit: tuple[float, float, float] | None
+
+
+def number(x: float | None, digits: int = 4) -> str:
+    """Write a number the way people do: few digits, a true minus sign.
+
+    >>> number(-4 / 9), number(20.0), number(None)
+    ('−0.4444', '20', '–')
+    """
+    return "–" if x is None else f"{x:.{digits}g}".replace("-", "−")
+
+
+def printable(text: str) -> str:
+    """A user's string without control characters, which a terminal would obey.
+
+    >>> printable("score\\x1b[31m")
+    'score?[31m'
+    """
+    return "".join(x if x.isprintable() else "?" for x in text)
+
+
+def times(x: float, digits: int = 4) -> str:
+    """Write a factor; one goes without saying.
+
+    >>> times(0.5), times(1.0)
+    ('0.5·', '')
+    """
+    return "" if math.isclose(x, 1, rel_tol=1e-9) else f"{number(x, digits)}·"
+
+
+def formula(metric: Metric) -> str:
+    """The metric's formula, with its parameters filled in where the ratio is linear in the cells.
+
+    >>> from fbeta.metrics import FBeta, MCC
+    >>> formula(FBeta(2))
+    '5·TP / (5·TP + FP + 4·FN)'
+    >>> formula(MCC()) == MCC.formula
+    True
+    """
+    unit = [[float(i == j) for j in range(4)] for i in range(4)]
+    probe = (3.0, 5.0, 7.0, 11.0)
+    try:
+        columns = [[float(x) for x in metric.ratio(Confusion(*cells))] for cells in unit]
+        whole = [float(x) for x in metric.ratio(Confusion(*probe))]
+    except (ArithmeticError, ValueError, TypeError, AttributeError):
+        return metric.formula
+    for k in (0, 1):
+        weighted = sum(x * column[k] for x, column in zip(probe, columns, strict=True))
+        if not math.isclose(weighted, whole[k], rel_tol=1e-9):
+            return metric.formula
+    above, below = (_linear([column[k] for column in columns]) for k in (0, 1))
+    return f"{above} / {below}"
+
+
+def condition(metric: Metric, anchors: Anchors | None, at: Point, prevalence: float) -> Condition:
+    r"""The paper's condition on the gradients of q₀ = 1 − t and q₁ = u, for any metric.
+
+    .. math:: -\frac{q_0'}{|1 - q_0 - y_0|} = \frac{q_1'}{|q_1 - x_0|}, \qquad \text{else}\quad
+              -\frac{\partial M}{\partial t}\,q_0' = -\frac{\partial M}{\partial u}\,q_1'
+
+    >>> from fbeta.metrics import FBeta
+    >>> c = condition(FBeta(2), FBeta(2).anchors(0.1), Point(0.1, 0.8, None, None), prevalence=0.1)
+    >>> c.numbers, round(c.slope, 4)
+    ('−q₀′/(1 − q₀) = q₁′/(0.4444 + q₁)', 1.4694)
+
+    Reference: [lee2021], eq. gradient_fbeta
+    """
+    c = Confusion.from_rates(at.fpr, at.tpr, prevalence)
+    by_t = value_or_none(lambda: metric.slopes(c)[0])
+    by_u = value_or_none(lambda: metric.slopes(c)[1])
+    slope = by_u / by_t if by_t and by_u is not None else None
+    if anchors is None:
+        text, numbers = "−s_t·q₀′ = s_u·q₁′", f"−{number(by_t)}·q₀′ = {number(by_u)}·q₁′"
+    elif anchors.at_infinity:
+        text, numbers = "−q₀′ = m·q₁′", f"−q₀′ = {times(anchors.slope)}q₁′"
+    else:
+        x0, y0 = anchors.negative, anchors.positive
+        text = "−q₀′/|1 − q₀ − y₀| = q₁′/|q₁ − x₀|"
+        near = f"{number(1 - y0)} − q₀" if y0 <= 0 else f"{_plus(y0 - 1)}q₀"
+        far = "q₁" if x0 == 0 else f"({_plus(-x0)}q₁)" if x0 < 0 else f"({number(x0)} − q₁)"
+        numbers = f"−q₀′/({near}) = q₁′/{far}"
+    return Condition(printable(str(metric)), text, numbers, slope)
+
+
+def standard_conditions(at: Point) -> tuple[Condition, Condition]:
+    """The same condition of the two class-balanced losses that the paper compares with.
+
+    >>> bce, mae = standard_conditions(Point(0.2, 0.8, None, None))
+    >>> bce.numbers, round(bce.slope, 4), mae.slope
+    ('−q₀′/(1 − q₀) = q₁′/(1 − q₁)', 1.0, 1.0)
+
+    Reference: [lee2021], eqs. gradient_bce and gradient_mae
+    """
+    bce = "−q₀′/(1 − q₀) = q₁′/(1 − q₁)"
+    slope = at.tpr / (1 - at.fpr) if at.fpr < 1 else None
+    return Condition("BCE", bce, bce, slope), Condition("MAE", "−q₀′ = q₁′", "−q₀′ = q₁′", 1.0)
+
+
+def rule(points: Sequence[Point], prevalence: float) -> Rule:
+    """Read the decision rule off a handful of operating points: does δ follow from the score, and how?
+
+    >>> from fbeta.explain.population import point
+    >>> from fbeta.metrics import FBeta
+    >>> rule([point(FBeta(2), u, t, 0.1) for u, t in [(0.1, 0.5), (0.2, 0.9), (0.1, 0.8), (0.5, 0.9)]], 0.1)
+    Rule(text='δ = M*/5, where M* is the best score within reach.', fit=(0.0, 0.2, 0.0))
+
+    Reference: [ye2012], [narasimhan2015]
+    """
+    known = [(p.score, p.delta) for p in points if p.score is not None and p.delta is not None]
+    fit = _fit(known)
+    if fit is None:
+        return Rule("δ = g₀/(g₀ + g₁) at the best operating point; no formula in the score alone.", None)
+    a, b, c = fit
+    if b == 0:
+        return Rule(_constant(a, prevalence), fit)
+    if a == 0 and c == 0 and math.isclose(1 / b, round(1 / b, 4)):
+        delta = "M*" if b == 1 else f"M*/{number(1 / b, 6)}"  # 1 + β² of F_β is the familiar number
+    else:
+        above = f"{_plus(a)}{times(b)}M*" if b > 0 else f"{number(a)} − {times(-b)}M*"
+        below = f"1 {'+' if c > 0 else '−'} {times(abs(c))}M*"
+        delta = above if c == 0 else f"{above}/({below})" if a == 0 else f"({above})/({below})"
+    return Rule(f"δ = {delta}, where M* is the best score within reach.", fit)
+
+
+def half(populations: Sequence[Population]) -> str:
+    """Say in plain words where the cut ½ on calibrated probabilities is wrong, and what it costs.
+
+    >>> from fbeta.explain.population import population
+    >>> from fbeta.metrics import Accuracy
+    >>> half([population(Accuracy(), 0.1, 2.0)])
+    '½ is the right cut on calibrated probabilities.'
+    """
+    offs = [p.cut - 0.5 for p in populations]
+    if all(abs(off) < 0.005 for off in offs):
+        return "½ is the right cut on calibrated probabilities."
+    if all(off < 0.005 for off in offs):
+        word = "½ is too high a cut: it misses positives worth finding"
+    elif all(off > -0.005 for off in offs):
+        word = "½ is too low a cut: it lets in false alarms"
+    else:
+        word = "½ is too high or too low, depending on the classifier"
+    worst = max(populations, key=lambda p: p.lost or 0.0)
+    if not worst.lost or worst.lost < 5e-4 * abs(worst.best.score or 0.0):
+        return f"{word}, but in the examples below that hardly costs anything."
+    return (
+        f"{word}. At AUC {worst.auc:.2f} the best cut is {number(worst.cut, 2)}, and ½ scores "
+        f"{number(worst.half.score, 3)} instead of {number(worst.best.score, 3)}."
+    )
+
+
+def _constant(delta: float, prevalence: float) -> str:
+    if delta == 0:
+        return "δ = 0: call everything positive."
+    if delta == 1:
+        return "δ = 1: call nothing positive."
+    if math.isclose(delta, 0.5, rel_tol=1e-6):
+        return "δ = ½, at every operating point."
+    which = ", the prevalence" if math.isclose(delta, prevalence, rel_tol=1e-6) else ""
+    odds = number((1 - delta) / delta)
+    return (
+        f"δ = 1/(1 + {odds}) = {number(delta)}{which}, at every operating point: a missed positive weighs as "
+        f"much as {odds} false alarms."
+    )
+
+
+def _fit(known: Sequence[tuple[float, float]]) -> tuple[float, float, float] | None:
+    """A, B, C of δ = (A + B·M)/(1 + C·M), the simplest that goes through all points; None if none does."""
+    if len(known) < 4:
+        return None
+    known = sorted(known)
+    (m1, d1), (m2, d2), (m3, d3) = known[0], known[len(known) // 2], known[-1]
+    tries = [(d2, 0.0, 0.0)]
+    if m1 < m3:
+        b = (d3 - d1) / (m3 - m1)
+        tries.append((d1 - b * m1, b, 0.0))
+    # δᵢ = A + B·Mᵢ − C·Mᵢδᵢ at three points: subtracting the first leaves two equations in B and C.
+    (p, q, r), (s, t, u) = ((m - m1, m1 * d1 - m * d, d - d1) for m, d in ((m2, d2), (m3, d3)))
+    det = p * t - q * s
+    if det:
+        b, c = (r * t - q * u) / det, (p * u - r * s) / det
+        tries.append((d1 - b * m1 + c * m1 * d1, b, c))
+    for a, b, c in tries:
+        if all(math.isclose(d * (1 + c * m), a + b * m, rel_tol=1e-6, abs_tol=1e-12) for m, d in known):
+            size = max(abs(d) for _, d in known)
+            return _tidy(a, size), _tidy(b), _tidy(c)
+    return None
+
+
+def _tidy(x: float, size: float = 1.0) -> float:
+    """Rounding noise removed."""
+    return 0.0 if abs(x) < 1e-9 * size else float(f"{x:.9g}")
+
+
+def _linear(weights: Sequence[float]) -> str:
+    if all(w == weights[0] != 0 for w in weights):
+        return f"{times(weights[0])}n"
+    sign = -1.0 if all(w <= 0 for w in weights) and any(weights) else 1.0
+    terms = [f"{times(sign * w)}{cell}" for w, cell in zip(weights, CELLS, strict=True) if w]
+    text = " + ".join(terms).replace("+ −", "− ") or "0"
+    return f"{'−' if sign < 0 else ''}({text})" if len(terms) > 1 else f"{'−' if sign < 0 else ''}{text}"
+
+
+def _plus(x: float) -> str:
+    return "" if x == 0 else f"{number(x)} + "
