@@ -17,7 +17,7 @@ from fbeta import (
     TangentLoss,
 )
 from fbeta.losses import get
-from fbeta.losses.argmax import argmax_loss, argmax_rule
+from fbeta.losses.argmax import argmax_loss, argmax_rule, pairwise_weights
 from fbeta.task import one_against_rest
 
 C = 3
@@ -58,9 +58,26 @@ def test_one_against_rest_keeps_its_digits_and_gradients():
 def test_gradcheck(q):
     z = torch.randn(4, C, dtype=torch.float64, requires_grad=True)
     y = F.one_hot(torch.tensor([0, 2, 1, 0]), C).double()
-    gain, offset = torch.tensor([1.0, 2.0, 4.0]).double(), torch.tensor([0.5, 0.1, 0.9]).double()
-    assert torch.autograd.gradcheck(lambda z: argmax_loss(z, y, gain, offset, q), z)
-    assert torch.autograd.gradgradcheck(lambda z: argmax_loss(z, y, gain, offset, q), z)
+    weights = torch.tensor([1.0, 2.0, 4.0]).double()
+    assert torch.autograd.gradcheck(lambda z: argmax_loss(z, y, weights, q), z)
+    assert torch.autograd.gradgradcheck(lambda z: argmax_loss(z, y, weights, q), z)
+
+
+def test_pairwise_weights_are_exact_for_two_classes():
+    right, wrong = torch.tensor([3.0, 0.5]).double(), torch.tensor([1.0, 0.2]).double()
+    c = pairwise_weights(right, wrong)
+    for eta in torch.linspace(0.01, 0.99, 99, dtype=torch.float64):
+        p = torch.stack([eta, 1 - eta])
+        best = argmax_rule(p, right + wrong, wrong)
+        assert torch.argmax(c * p) == best
+
+
+def test_pairwise_weights_between_cross_entropy_and_inverse_size():
+    size = torch.tensor([0.8, 0.15, 0.05]).double()
+    perfect = pairwise_weights(1 / size, 1 / size)  # F = 1: r = (2 − F)/D, w = F/D
+    torch.testing.assert_close(perfect, torch.ones(3).double())
+    poor = pairwise_weights(2 / size, 1e-9 / size)
+    torch.testing.assert_close(poor / poor[0], size[0] / size)
 
 
 def test_equal_gains_are_cross_entropy():

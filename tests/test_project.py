@@ -82,6 +82,11 @@ def test_public_names():
         _ = fbeta.nonsense
 
 
+def test_modules_load_by_attribute():
+    code = "import fbeta; print(fbeta.lightning.MetricTask.__name__, fbeta.losses.names()[0], fbeta.explain.__name__)"
+    assert fresh(code).split() == ["MetricTask", "anyloss", "fbeta.explain"]
+
+
 def test_pinned_names_are_there():
     pinned = """Confusion Metric metric FBeta Jaccard Tversky Kappa MCC GMean BalancedAccuracy Accuracy
     FowlkesMallows Precision Recall Specificity Cost SurrogateLoss TangentLoss SoftLoss RunningConfusion

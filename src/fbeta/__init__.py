@@ -48,13 +48,16 @@ _HOME = {
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
+# Modules that `fbeta.name` may load by itself; an extra that is missing says so then.
+_MODULES = {*_HOME, "explain", "lightning", "ranks", "task"}
+
 __all__ = sorted(_MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
         value = getattr(importlib.import_module(f"fbeta.{_MODULE_OF[name]}"), name)
-    elif name in ("losses", "metrics", "geometry", "running", "threshold"):
+    elif name in _MODULES:
         value = importlib.import_module(f"fbeta.{name}")
     else:
         raise AttributeError(f"module 'fbeta' has no attribute {name!r}")

@@ -1,4 +1,8 @@
-"""One class of many: the tangent loss where the decision is the largest score, not f ≥ ½."""
+"""One class of many: the tangent loss where the decision is the largest score, not f ≥ ½.
+
+The exact rule can be trained for with its values as soft targets, too. It was tried and dropped: at a 50 : 1
+imbalance almost all of the target is offset, the same for every row, and little is left to learn from.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +13,46 @@ from torch import Tensor
 from fbeta.losses.surrogate import box_cox
 
 
-def argmax_loss(
-    logits: Tensor, target: Tensor, gain: Tensor, offset: Tensor, q: float | Tensor = 0.0
-) -> Tensor:
-    r"""Cross entropy against gains: what calling each class would have been worth.
+def argmax_loss(logits: Tensor, target: Tensor, weights: Tensor, q: float | Tensor = 0.0) -> Tensor:
+    r"""Generalised cross entropy of the true class under a weight for each class.
 
-    .. math:: \ell(x, y) = \sum_j \left(a_j\,[j = y] + \max_k b_k - b_j\right) \frac{1 - f_j^q}{q}
+    .. math:: \ell(x, y) = c_y\, \frac{1 - f_y^q}{q}
 
-    The linearised metric pays :math:`a_j η_j − b_j` for calling class j, where η are the class probabilities,
-    a the gain and b the offset. Every class gets the value it would have had as a soft target, so the
-    minimiser is :math:`f_j ∝ (a_j η_j − b_j + \max b)^{1/(1-q)}` and the largest score is the best decision.
-    With equal gains and offsets (accuracy, micro F) it is cross entropy.
+    Its minimiser is :math:`f_j ∝ (c_j η_j)^{1/(1-q)}`, so the largest score is the largest :math:`c_j η_j`.
 
     Shape: `logits` ``(N, C)`` of each class against the rest (`fbeta.task.one_against_rest`), `target` one-hot
-    ``(N, C)``, `gain` and `offset` ``(C,)`` or ``()``; result ``(N, C)``, a row's loss being its sum.
+    ``(N, C)``, `weights` ``(C,)`` or ``()``; result ``(N, C)``, a row's loss being its sum.
 
-    >>> z = torch.zeros(1, 2)
-    >>> argmax_loss(z, torch.tensor([[0.0, 1.0]]), torch.ones(2), torch.zeros(2)).sum()
+    >>> argmax_loss(torch.zeros(1, 2), torch.tensor([[0.0, 1.0]]), torch.ones(2)).sum()
     tensor(0.6931)
+
+    Reference: [zhang2018]
+    """
+    lost: Tensor = -box_cox(F.logsigmoid(logits), q)
+    return weights * target * lost
+
+
+def pairwise_weights(right: Tensor, wrong: Tensor) -> Tensor:
+    r"""Weights c under which the largest :math:`c_j η_j` comes nearest to the best call.
+
+    .. math:: \log c_k = \frac1C \sum_j \log \frac{r_k + w_j}{r_j + w_k}
+
+    Calling class j is worth :math:`(r_j + w_j) η_j − w_j`, where r is the gain of a right positive and w that of a
+    right negative of the class. Between two classes that share a row's probability the best call changes where
+    :math:`η_k / η_j = (r_j + w_k)/(r_k + w_j)`; no weights give all these ratios at once, and these are the least
+    squares fit of their logarithms (exact for two classes). At a perfect score they are equal, which is cross
+    entropy; at a poor one they go with the inverse size of a class.
+
+    Shape: `right`, `wrong` ``(C,)``; result ``(C,)``, with mean one.
+
+    >>> pairwise_weights(torch.tensor([1.0, 4.0]), torch.tensor([1.0, 4.0]))
+    tensor([1., 1.])
 
     Reference: [narasimhan2015b]
     """
-    lost: Tensor = -box_cox(F.logsigmoid(logits), q)
-    return (gain * target + offset.max() - offset) * lost
+    ratios = (right[:, None] + wrong) / (right + wrong[:, None])
+    c = torch.exp(torch.log(ratios).mean(-1))
+    return c / c.mean()
 
 
 def argmax_rule(probability: Tensor, gain: Tensor, offset: Tensor) -> Tensor:

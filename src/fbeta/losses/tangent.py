@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fbeta import ranks
 from fbeta.geometry import Confusion
-from fbeta.losses.argmax import argmax_loss
+from fbeta.losses.argmax import argmax_loss, pairwise_weights
 from fbeta.losses.module import Loss, Options, check_tensors
 from fbeta.losses.surrogate import box_cox, check_q
 from fbeta.metrics import Metric
@@ -86,7 +86,7 @@ class TangentLoss(Loss, name="tangent"):
     - `accumulate`: micro-batches in a step; None if you call `step` yourself.
 
     Other arguments: see `Loss`. Macro multi-label keeps each column's own slope scale, micro pools. Multi-class
-    decides by the largest score: see `argmax_loss`, and `gain` for the rule on probabilities.
+    decides by the largest score: see `pairwise_weights`, and `gain` for the exact rule on probabilities.
 
     Shape: `logits` and `target` as the task says; result ``()``, or the target's shape if reduction is "none".
 
@@ -256,8 +256,9 @@ class TangentLoss(Loss, name="tangent"):
         return a / a.mean(), b / a.mean()
 
     def _argmax_elements(self, z: Tensor, y: Tensor) -> Tensor:
-        gain, offset = (x.to(z.dtype) for x in self.gain)
-        elements = argmax_loss(z, y, gain, offset, self._q.to(z.dtype))
+        wrong, right = self._prices(None)
+        weights = pairwise_weights(right, wrong) if self.columns else torch.ones_like(right)
+        elements = argmax_loss(z, y, weights.to(z.dtype), self._q.to(z.dtype))
         stream = self._stream()
         if self.columns and stream is not None and self.population is not None:
             # Rows of a class that the stream shows too often or too rarely count as the population has them.
