@@ -14,6 +14,8 @@ demo: .venv/ready
 
 docs: .venv/ready  ## rewrite the pictures and tables that the README shows
 	$(BIN)/python examples/digits.py --write
+	$(BIN)/python examples/multiclass.py --write
+	$(BIN)/python examples/maps.py --write
 
 lint: .venv/ready
 	$(BIN)/ruff check .

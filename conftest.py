@@ -2,4 +2,6 @@
 
 from importlib.util import find_spec
 
-collect_ignore = [] if find_spec("triton") else ["src/fbeta/losses/fused/cuda.py", "src/fbeta/losses/fused/scalar.py"]
+collect_ignore = (
+    [] if find_spec("triton") else ["src/fbeta/losses/fused/cuda.py", "src/fbeta/losses/fused/scalar.py"]
+)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
@@ -38,11 +38,18 @@ from fbeta.geometry import Pole
 from fbeta.threshold import curve
 
 ROOT = Path(__file__).resolve().parents[1]
-START, END = "<!-- demo:start -->", "<!-- demo:end -->"
 METRICS = {"F½": FBeta(0.5), "F₁": FBeta(1), "F₂": FBeta(2)}
 COLOURS = {"BCE": "#0072B2", "surrogate": "#D55E00", "tangent": "#009E73"}  # Okabe and Ito: colour-blind safe
 SEEDS, EPOCHS, BATCH, RATE, HIDDEN = 10, 40, 128, 0.03, 32
 FITS = 1 + 2 * len(METRICS)  # models a seed: BCE does not know beta
+
+
+def marks(name: str) -> tuple[str, str]:
+    """What stands before and after a block of a document that a program writes."""
+    return f"<!-- {name}:start -->", f"<!-- {name}:end -->"
+
+
+START, END = marks("demo")
 
 
 class Rows(NamedTuple):
@@ -75,16 +82,32 @@ def load(seed: int) -> tuple[Rows, Rows, Rows]:
     return first, second, third
 
 
-def fit(loss: nn.Module, rows: Rows, seed: int) -> nn.Module:
+def network() -> nn.Module:
+    return nn.Sequential(nn.Linear(2, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1), nn.Flatten(0))
+
+
+def fit(
+    loss: nn.Module,
+    rows: Rows,
+    seed: int,
+    network: Callable[[], nn.Module] = network,
+    epochs: int = EPOCHS,
+    batch: int = BATCH,
+    rate: float = RATE,
+    decay: bool = False,  # of the rate, in a straight line to zero
+) -> nn.Module:
     torch.manual_seed(seed)  # every loss starts from the same weights and sees the same batches
-    model = nn.Sequential(nn.Linear(2, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1), nn.Flatten(0))
-    optimiser = torch.optim.Adam(model.parameters(), lr=RATE)
-    for _ in range(EPOCHS):
-        for i in torch.split(torch.randperm(len(rows.y)), BATCH):
+    model = network()
+    optimiser = torch.optim.Adam(model.parameters(), lr=rate)
+    steps = epochs * -(-len(rows.y) // batch)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1 - step / steps if decay else 1.0)
+    for _ in range(epochs):
+        for i in torch.split(torch.randperm(len(rows.y)), batch):
             optimiser.zero_grad()
             loss(model(rows.x[i]), rows.y[i]).backward()
             optimiser.step()
-    return model
+            schedule.step()
+    return model.eval()
 
 
 def fits(train: Rows, seed: int) -> Iterator[tuple[str, list[str], nn.Module]]:
@@ -112,6 +135,15 @@ def experiment() -> Iterator[list[Run]]:
             yield [judge(seed, loss, score, model, validation, test) for score in scores]
 
 
+def versions() -> dict[str, str]:
+    """What the numbers were made with; torch's version is a string class of its own otherwise."""
+    return {
+        "Python": platform.python_version(),
+        "scikit-learn": sklearn.__version__,
+        "torch": str(torch.__version__),
+    }
+
+
 def summary(runs: list[Run]) -> dict[str, Any]:
     """Everything that the table shows, as plain data."""
     table: list[dict[str, Any]] = []
@@ -123,10 +155,8 @@ def summary(runs: list[Run]) -> dict[str, Any]:
                 values = [float(metric(getattr(r, cut))) for r in here]
                 row[cut] = {"mean": round(mean(values), 4), "std": round(stdev(values), 4)}
             table.append(row | {"all_positive": sum(r.half.predicted == 1 for r in here)})
-    versions = {"Python": platform.python_version(), "scikit-learn": sklearn.__version__}
-    versions["torch"] = str(torch.__version__)  # a string class of its own otherwise
     command = "python examples/digits.py --write"
-    return {"command": command, "seeds": SEEDS, "versions": versions, "table": table}
+    return {"command": command, "seeds": SEEDS, "versions": versions(), "table": table}
 
 
 def cells(results: dict[str, Any]) -> list[list[str]]:
@@ -138,32 +168,39 @@ def cells(results: dict[str, Any]) -> list[list[str]]:
     return lines
 
 
-def render(results: dict[str, Any]) -> str:
-    """The README's table, from nothing but the numbers in docs/demo.json."""
-    heading, *body = (f"| {' | '.join(line)} |" for line in cells(results))
+def markdown(lines: list[list[str]], results: dict[str, Any]) -> str:
+    """A table, heading first, and a caption that says where the numbers come from."""
+    heading, *body = (f"| {' | '.join(line)} |" for line in lines)
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     caption = (
         f"Test rows, mean ± standard deviation over {results['seeds']} seeds, each with its own split and initial "
         f"weights. Made by `{results['command']}` ({versions})."
     )
-    return "\n".join([heading, "|---|---|---|---|---|", *body, "", caption])
+    return "\n".join([heading, f"|{'---|' * len(lines[0])}", *body, "", caption])
 
 
-def show(results: dict[str, Any], console: Console) -> None:
-    heading, *body = cells(results)
-    table = Table(*heading, title="'0' against the other digits: test rows, mean ± std over seeds")
-    for i, line in enumerate(body, 1):
-        table.add_row(*line, end_section=i % len(COLOURS) == 0)
+def render(results: dict[str, Any]) -> str:
+    """The README's table, from nothing but the numbers in docs/demo.json."""
+    return markdown(cells(results), results)
+
+
+def show(lines: list[list[str]], title: str, console: Console) -> None:
+    """Print a table, with a rule where the first column changes."""
+    heading, *body = lines
+    table = Table(*heading, title=title)
+    for line, following in zip(body, [*body[1:], heading], strict=True):
+        table.add_row(*line, end_section=line[0] != following[0])
     console.print(table)
 
 
-def write(results: dict[str, Any]) -> None:
-    text = json.dumps(results, indent=1, ensure_ascii=False)
-    (ROOT / "docs" / "demo.json").write_text(text + "\n", encoding="utf-8")
-    readme = ROOT / "README.md"
-    before, rest = readme.read_text(encoding="utf-8").split(START)
-    after = rest.split(END)[1]
-    readme.write_text(f"{before}{START}\n{render(results)}\n{END}{after}", encoding="utf-8")
+def publish(name: str, results: dict[str, Any], page: Path, text: str) -> None:
+    """Keep results in docs/, and put what they look like between their marks in a page."""
+    stored = json.dumps(results, indent=1, ensure_ascii=False)
+    (ROOT / "docs" / f"{name}.json").write_text(stored + "\n", encoding="utf-8")
+    start, end = marks(name)
+    before, rest = page.read_text(encoding="utf-8").split(start)
+    after = rest.split(end)[1]
+    page.write_text(f"{before}{start}\n{text}\n{end}{after}", encoding="utf-8")
 
 
 def level_lines(ax: Any, pole: Pole, levels: list[float], right: float) -> None:
@@ -240,13 +277,13 @@ def main() -> None:
     models = track(experiment(), "Training", total=SEEDS * FITS, console=console)
     runs = [run for model in models for run in model]
     results = summary(runs)
-    show(results, console)
+    show(cells(results), "'0' against the other digits: test rows, mean ± std over seeds", console)
     path = ROOT / "docs" / "roc.png" if options.write else Path("build", "roc.png")
     # The first seed, not the prettiest.
     picture([r for r in runs if (r.seed, r.score) == (0, "F₁")], path)
     console.print(f"Picture: {path}")
     if options.write:
-        write(results)
+        publish("demo", results, ROOT / "README.md", render(results))
 
 
 if __name__ == "__main__":

@@ -494,3 +494,7 @@ class TestOddCorners:
         ):
             with pytest.raises(ValueError, match="in place of math.sqrt"):
                 make(metric(opaque))
+
+    def test_losses_can_be_made_without_gradients(self):
+        with torch.no_grad():
+            assert TangentLoss(FBeta(1)).metric == FBeta(1)

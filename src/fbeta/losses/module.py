@@ -323,6 +323,7 @@ class RowLoss(Loss):
         return self.reduce(self.elements(z, y), w, total, group)
 
 
+@torch.enable_grad()
 def check_tensors(metric: Metric) -> None:
     """Refuse a user's formula that cannot take tensors, before it turns a gradient into a wrong number.
 
