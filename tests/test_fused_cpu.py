@@ -6,6 +6,7 @@ import math
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import mpmath
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from fbeta import Accuracy, BalancedAccuracy, Cost, FBeta, GMean, Jaccard, Kappa
 from fbeta.geometry import Anchors
-from fbeta.losses import surrogate_loss, tangent_loss
+from fbeta.losses import fused, surrogate_loss, tangent_loss
 from fbeta.losses.fused import cpu
 from fbeta.losses.surrogate import Reach
 from fbeta.running import cells, decisions
@@ -484,3 +485,14 @@ print(time.perf_counter() - start)
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert float(out) < 1.0
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is not None, reason="Triton is installed")
+def test_a_missing_triton_is_said_once():
+    fused._cuda.cache_clear()
+    with pytest.warns(UserWarning, match="Triton is not installed"):
+        assert fused._cuda() is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fused._cuda() is None
+    fused._cuda.cache_clear()

@@ -32,7 +32,7 @@ CASES = {
 SHARDS = {2: [37, 11], 4: [20, 3, 24, 1]}
 
 
-def data(name, step):
+def data(name, step, dtype=torch.float64):
     generator = torch.Generator().manual_seed(step)
     x = torch.randn(48, FEATURES, generator=generator, dtype=torch.float64)
     shape = (48, LABELS) if name.endswith(("macro", "micro")) else (48,)
@@ -40,7 +40,7 @@ def data(name, step):
     y[:20] = 0  # the first shard of four has no positive at all
     y[30] = 1
     w = torch.rand(shape, generator=generator, dtype=torch.float64)
-    return x, y, w
+    return x.to(dtype), y.to(dtype), w.to(dtype)
 
 
 def model_for(name):
@@ -48,12 +48,12 @@ def model_for(name):
     return nn.Linear(FEATURES, LABELS if name.endswith(("macro", "micro")) else 1).double()
 
 
-def train(name, model, loss, part):
+def train(name, model, loss, part, dtype):
     """A few steps; the values, the last gradients, the weights and the state."""
     optimiser = torch.optim.SGD(model.parameters(), lr=0.5 if loss.reduction == "mean" else 0.002)
     values = []
     for step in range(STEPS):
-        x, y, w = (t[part] for t in data(name, step))
+        x, y, w = (t[part] for t in data(name, step, dtype))
         optimiser.zero_grad()
         z = model(x)
         value = loss(z if name.endswith(("macro", "micro")) else z.squeeze(1), y, w)
@@ -79,21 +79,21 @@ def join(rank, world, folder):
     )
 
 
-def work(rank, world, folder):
+def work(rank, world, folder, dtype):
     join(rank, world, folder)
     ends = torch.tensor([0, *SHARDS[world]]).cumsum(0).tolist()
     part = slice(ends[rank], ends[rank + 1])
     results = {}
     for name, make in CASES.items():
         loss = make()
-        results[name] = train(name, DistributedDataParallel(model_for(name)), loss, part)
+        results[name] = train(name, DistributedDataParallel(model_for(name).to(dtype)), loss, part, dtype)
         dist.all_reduce(results[name]["values"])
         results[name]["values"] /= world
         # an evaluation pass, alone on one rank: hangs nothing, changes nothing
         if rank == 0:
             before = {k: v.clone() for k, v in loss.state_dict().items()}
-            x, y, w = data(name, 99)
-            z = model_for(name)(x)
+            x, y, w = data(name, 99, dtype)
+            z = model_for(name).to(dtype)(x)
             z = z if name.endswith(("macro", "micro")) else z.squeeze(1)
             loss.eval()(z, y, w)
             with torch.no_grad():
@@ -105,21 +105,26 @@ def work(rank, world, folder):
 
 
 @pytest.mark.xdist_group("ranks")
-@pytest.mark.parametrize("world", [2, 4])
-def test_ranks_equal_one_process(world):
+@pytest.mark.parametrize(
+    ("world", "dtype"),
+    [(2, torch.float64), (4, torch.float64), (2, torch.float32)],
+    ids=["2", "4", "2-fused"],
+)
+def test_ranks_equal_one_process(world, dtype):
+    tolerance = 1e-6 if dtype == torch.float64 else 1e-5
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, (world, folder), nprocs=world)
+        mp.spawn(work, (world, folder, dtype), nprocs=world)
         got = [torch.load(Path(folder) / f"rank{r}.pt") for r in range(world)]
     for name, make in CASES.items():
-        expected = train(name, model_for(name), make(), slice(None))
+        expected = train(name, model_for(name).to(dtype), make(), slice(None), dtype)
         for rank in range(world):
             assert got[rank][name].keys() == expected.keys()
             for what, value in expected.items():
                 torch.testing.assert_close(
                     got[rank][name][what],
                     value,
-                    atol=1e-6,
-                    rtol=1e-6,
+                    atol=tolerance,
+                    rtol=tolerance,
                     msg=lambda m, what=what, rank=rank, name=name: f"{name}, rank {rank}, {what}: {m}",
                 )
 
