@@ -296,9 +296,8 @@ class TangentLoss(Loss, name="tangent"):
         stream = self._stream()
         if self.population is not None and stream is not None:
             moved = torch.logit(self.population) - torch.logit(stream)
-            shift = shift + torch.where(
-                moved.isfinite(), moved, 0.0
-            )  # before the first batch nothing is known
+            # Before the first batch nothing is known of the stream.
+            shift = shift + torch.where(moved.isfinite(), moved, 0.0)
         dtype = torch.promote_types(logits.dtype, torch.float32)
         return torch.sigmoid((1 - self._q).to(dtype) * logits.to(dtype) + shift.to(dtype))
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from fbeta.geometry import Confusion
+from fbeta.task import keeps
 
 #: Set FBETA_FUSED=0 to keep to the plain path.
 ENABLED = os.environ.get("FBETA_FUSED", "1") != "0"
@@ -119,7 +120,7 @@ class SoftCounts(torch.autograd.Function):
             gradient = f * (1 - f) * (part * k[0] + (1 - part) * k[1]).to(f.dtype)
             gradient = gradient * w[0] if w else gradient
             if ctx.ignore_index is not None:
-                gradient = torch.where(y != ctx.ignore_index, gradient, 0.0)
+                gradient = torch.where(keeps(y, ctx.ignore_index), gradient, 0.0)
         else:
             gradient = ctx.kernels.soft_grad(z, y, w[0] if w else None, ctx.ignore_index, k)
         return gradient, None, None, None, None
@@ -135,11 +136,10 @@ def soft_score(
     population: Tensor | None,
 ) -> Tensor | None:
     """1 − M of the batch's soft counts with its slopes from one kernel, or None where there is none."""
+    if not kernels.scores(metric):
+        return None  # asked before anything is counted: the other way counts for itself
     with torch.no_grad():
-        counts = kernels.soft_counts(z, y, w, ignore_index)
-        point = kernels.score(metric, counts, population)
-    if point is None:
-        return None
+        point = kernels.score(metric, kernels.soft_counts(z, y, w, ignore_index), population)
     function: Any = SoftScore.apply
     value: Tensor = function(z, y, w, ignore_index, kernels, point, metric, population)
     return value

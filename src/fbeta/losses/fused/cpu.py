@@ -203,8 +203,9 @@ def advance(running: Any, sums: Tensor) -> bool:
     return False
 
 
-def score(metric: Any, counts: Tensor, population: Tensor | None) -> None:
+def scores(metric: Any) -> bool:
     """Nor for the score of four counts."""
+    return False
 
 
 def _input(z: Tensor, y: Tensor, w: Tensor | None, ignore_index: int | None, grad: Tensor | None) -> _Input:

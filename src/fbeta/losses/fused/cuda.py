@@ -469,11 +469,15 @@ def advance(running: Any, sums: Tensor) -> bool:
     return True
 
 
-def score(metric: Metric, counts: Tensor, population: Tensor | None) -> Tensor | None:
-    """1 − M of soft counts and its slopes (k₁, k₀) by the scores of a row of each class; None if not traced."""
+def scores(metric: Metric) -> bool:
+    """Whether the metric's formula could be traced, so that `score` has a kernel."""
+    return scalar.kernels(metric) is not None
+
+
+def score(metric: Metric, counts: Tensor, population: Tensor | None) -> Tensor:
+    """1 − M of soft counts and its slopes (k₁, k₀) by the scores of a row of each class; see `scores`."""
     kernels = scalar.kernels(metric)
-    if kernels is None:
-        return None
+    assert kernels is not None
     out = torch.empty(3, dtype=torch.float64, device=counts.device)
     with torch.cuda.device(counts.device):
         kernels["score_kernel"][(1,)](counts, population, out, HAS_POPULATION=population is not None)

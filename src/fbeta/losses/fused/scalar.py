@@ -79,8 +79,8 @@ def trace(metric: Metric) -> list[str]:
     """Lines that compute score, g₁ and g₀ from tp, fp, fn, tn (shares).
 
     >>> from fbeta import Accuracy
-    >>> trace(Accuracy())[-3:-2]
-    ['score = v45']
+    >>> [line.split(" = ")[0] for line in trace(Accuracy())[-3:]]
+    ['score', 'g1', 'g0']
     """
     lines: list[str] = []
     cells = Confusion(*(Symbol(lines, name) for name in ("tp", "fp", "fn", "tn")))
