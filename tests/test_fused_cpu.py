@@ -496,3 +496,17 @@ def test_a_missing_triton_is_said_once():
         warnings.simplefilter("error")
         assert fused._cuda() is None
     fused._cuda.cache_clear()
+
+
+def test_an_evaluation_writes_no_gradient():
+    z, y = torch.randn(1000), (torch.rand(1000) < 0.2).float()
+    reaches = [Reach.to(FBeta(1).anchors(0.1), positive=side) for side in (False, True)]
+    costs = torch.tensor([0.3, 0.7, 0.0])
+    for call in (
+        lambda grad: cpu.surrogate(z, y, None, None, *reaches, (1.0, 1.0), grad=grad),
+        lambda grad: cpu.tangent(z, y, None, None, costs, grad=grad),
+    ):
+        (sums, gradient), (with_, some) = call(False), call(True)
+        assert gradient is None
+        assert some is not None
+        assert torch.equal(sums, with_)

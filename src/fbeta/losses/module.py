@@ -188,7 +188,7 @@ class Loss(Exact, ABC):
         self,
         kernels: ModuleType,
         tensors: tuple[Tensor, Tensor, Tensor | None],
-        run: Callable[[Tensor, float], tuple[Tensor, Tensor]],
+        run: Callable[[Tensor, float, bool], tuple[Tensor, Tensor | None]],
         plain: Callable[[Batch], Tensor],
         group: dist.ProcessGroup | None,
     ) -> tuple[Tensor, Tensor]:
@@ -205,8 +205,9 @@ class Loss(Exact, ABC):
             batch = convert(z, y, w, task="binary", ignore_index=self.ignore_index)
             return factor * (batch.weight * plain(batch)).sum()
 
+        needed = z.requires_grad and torch.is_grad_enabled()  # an evaluation writes no gradient
         function: Any = fused.RowSum.apply
-        value, sums = function(z, lambda z: run(z, factor), differentiable, factor, kernels)
+        value, sums = function(z, lambda z: run(z, factor, needed), differentiable, factor, kernels)
         sums = ranks.total(sums, group)
         if self.reduction == "mean" and not known:
             total = sums[1]

@@ -233,8 +233,10 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
         assert self.pair is not None
         reaches, pair = self.reaches.plain, self.pair
 
-        def run(z: Tensor, factor: float) -> tuple[Tensor, Tensor]:
-            sums, gradient = kernels.surrogate(z, target, weight, self.ignore_index, *reaches, pair, factor)
+        def run(z: Tensor, factor: float, grad: bool) -> tuple[Tensor, Tensor | None]:
+            sums, gradient = kernels.surrogate(
+                z, target, weight, self.ignore_index, *reaches, pair, factor, grad=grad
+            )
             return sums, gradient
 
         def plain(batch: Batch) -> Tensor:

@@ -316,8 +316,10 @@ class TangentLoss(Loss, name="tangent"):
             costs = torch.stack([*self.costs, self._q])
         soft = self.counts == "soft"
 
-        def run(z: Tensor, factor: float) -> tuple[Tensor, Tensor]:
-            sums, gradient = kernels.tangent(z, target, weight, self.ignore_index, costs, factor, soft)
+        def run(z: Tensor, factor: float, grad: bool) -> tuple[Tensor, Tensor | None]:
+            sums, gradient = kernels.tangent(
+                z, target, weight, self.ignore_index, costs, factor, soft, grad=grad
+            )
             return sums, gradient
 
         def plain(batch: Batch) -> Tensor:

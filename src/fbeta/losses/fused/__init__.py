@@ -69,7 +69,7 @@ class RowSum(torch.autograd.Function):
     def forward(
         ctx: Any,
         z: Tensor,
-        run: Callable[[Tensor], tuple[Tensor, Tensor]],
+        run: Callable[[Tensor], tuple[Tensor, Tensor | None]],
         plain: Callable[[Tensor], Tensor],
         factor: float,
         kernels: ModuleType,

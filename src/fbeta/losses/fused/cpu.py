@@ -92,12 +92,13 @@ def surrogate(
     positive: Reach,
     weights: tuple[float, float],
     factor: float = 1.0,
-) -> tuple[Tensor, Tensor]:
+    grad: bool = True,
+) -> tuple[Tensor, Tensor | None]:
     r"""Sums and gradient of `fbeta.losses.surrogate_loss`, with reaches that are plain numbers.
 
     .. math:: \left(\sum w\ell,\ \sum w\right), \qquad g\,w\,\frac{\partial\ell}{\partial z}
 
-    `weights` are those of the classes (w₀, w₁), `factor` is g.
+    `weights` are those of the classes (w₀, w₁), `factor` is g; without `grad` the sums alone.
 
     Shape: `z`, `y`, `w` ``(*)`` alike; sums ``(2,)`` in double precision, gradient like `z`.
 
@@ -111,12 +112,12 @@ def surrogate(
 
     Reference: [lee2021]
     """
-    sums, grad = torch.empty(2, dtype=torch.float64), torch.empty_like(z)
+    sums, g = torch.empty(2, dtype=torch.float64), torch.empty_like(z) if grad else None
     params = _Surrogate(
         _Reach(*map(float, negative)), _Reach(*map(float, positive)), *map(float, weights), factor
     )
-    _library().fbeta_surrogate(byref(_input(z, y, w, ignore_index, grad)), byref(params), sums.data_ptr())
-    return sums, grad
+    _library().fbeta_surrogate(byref(_input(z, y, w, ignore_index, g)), byref(params), sums.data_ptr())
+    return sums, g
 
 
 def tangent(
@@ -127,7 +128,8 @@ def tangent(
     costs: Tensor,
     factor: float = 1.0,
     soft: bool = False,
-) -> tuple[Tensor, Tensor]:
+    grad: bool = True,
+) -> tuple[Tensor, Tensor | None]:
     r"""Sums, counts and gradient of `fbeta.losses.tangent_loss`.
 
     .. math:: \left(\sum w\ell,\ \sum w,\ \mathrm{TP},\ \mathrm{FP},\ \mathrm{FN},\ \mathrm{TN}\right), \qquad
@@ -146,10 +148,10 @@ def tangent(
 
     Reference: [zhang2018], [narasimhan2015]
     """
-    sums, grad = torch.empty(6, dtype=torch.float64), torch.empty_like(z)
+    sums, g = torch.empty(6, dtype=torch.float64), torch.empty_like(z) if grad else None
     params = _Tangent(*costs.tolist(), factor, soft)
-    _library().fbeta_tangent(byref(_input(z, y, w, ignore_index, grad)), byref(params), sums.data_ptr())
-    return sums, grad
+    _library().fbeta_tangent(byref(_input(z, y, w, ignore_index, g)), byref(params), sums.data_ptr())
+    return sums, g
 
 
 def soft_counts(z: Tensor, y: Tensor, w: Tensor | None, ignore_index: int | None) -> Tensor:
