@@ -2,6 +2,10 @@
 
 from importlib.util import find_spec
 
-collect_ignore = (
-    [] if find_spec("triton") else ["src/fbeta/losses/fused/cuda.py", "src/fbeta/losses/fused/scalar.py"]
-)
+NEED_TRITON = [
+    "src/fbeta/losses/fused/cuda.py",
+    "src/fbeta/losses/fused/scalar.py",
+    "src/fbeta/train/kernels/cuda.py",
+    "src/fbeta/train/kernels/cuda_conv.py",
+]
+collect_ignore = [] if find_spec("triton") else NEED_TRITON

@@ -1,0 +1,1 @@
+"""Training many models at once, and the books that are kept about it."""
