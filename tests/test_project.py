@@ -20,7 +20,8 @@ SOURCE = ROOT / "src" / "fbeta"
 LAYERS = [
     ["dual", "geometry", "metrics"],
     ["task", "ranks", "running", "losses", "threshold"],
-    ["explain"],
+    ["explain", "data", "models"],
+    ["train", "paper"],
     ["lightning"],
     ["cli"],
 ]
@@ -34,6 +35,10 @@ THIRD_PARTY = {
     "running": {"torch"},
     "losses": {"torch", "numpy", "triton"},
     "explain": {"numpy", "rich", "matplotlib", "plotly"},
+    "data": {"numpy", "PIL", "sklearn"},
+    "models": {"numpy", "torch"},
+    "train": {"numpy", "torch", "triton", "safetensors"},
+    "paper": {"numpy", "torch", "rich", "matplotlib", "PIL"},
     "lightning": {"lightning", "pytorch_lightning", "torch"},
     "cli": {"typer"},
 }

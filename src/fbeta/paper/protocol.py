@@ -1,0 +1,142 @@
+"""What is run: the paper's section 5 as published, the losses beside it, and the other readings of its text."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+#: The four scores that the paper reports.
+BETAS = (0.5, 1.0, 2.0, 3.0)
+
+#: What every run has in common; results of another protocol are not mixed with these.
+PROTOCOL: dict[str, Any] = {
+    "protocol": "fbeta paper",
+    "version": 1,
+    "batch": 100,
+    "optimiser": "SGD, momentum 0.9, weight decay 1e-4, constant rate",
+    "images": "pad 4, random crop 32, flip, minus the mean pixel by pixel; evaluated on the centre",
+    "validation": 0.1,
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One data set of the paper: which network, which class against the rest.
+
+    >>> SETTINGS["cifar10"].network
+    'resnet34'
+    """
+
+    network: str
+    positive: int
+    width: int = 64
+
+
+#: `digits` is not in the paper: it is small, needs no download, and takes the whole pipeline through a CPU.
+SETTINGS = {
+    "fashion-mnist": Setting("resnet18", positive=0),
+    "cifar10": Setting("resnet34", positive=0),
+    "digits": Setting("resnet18", positive=0, width=8),
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run; every default is the paper's.
+
+    `loss` is a name of `fbeta.losses`, or one of `fbeta.paper.readings`. `repeat` fixes split, initial weights
+    and the order of the batches, the same for every loss, so that losses can be compared pair by pair.
+
+    >>> Run("cifar10", "surrogate", beta=2.0, repeat=3).id
+    'cifar10/surrogate-b2-r3'
+    """
+
+    dataset: str
+    loss: str
+    beta: float | None = None
+    q: float = 0.0
+    repeat: int = 0
+    epochs: int = 120
+    learning_rate: float = 0.01
+    precision: str = "bf16"
+    stem: str = "imagenet"
+    remedy: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The run without its data set and its repeat.
+
+        >>> Run("digits", "surrogate", beta=1.0, q=0.3, precision="fp32").label
+        'surrogate-b1-q0.3-fp32'
+        """
+        parts = [self.loss]
+        parts += [f"b{self.beta:g}"] if self.beta is not None else []
+        parts += [f"q{self.q:g}"] if self.q else []
+        parts += [f"lr{self.learning_rate:g}"] if self.learning_rate != 0.01 else []
+        parts += [f"{self.stem}-stem"] if self.stem != "imagenet" else []
+        parts += [self.remedy] if self.remedy else []
+        parts += [self.precision] if self.precision != "bf16" else []
+        return "-".join(parts)
+
+    @property
+    def id(self) -> str:
+        """A name that is a path and that no other run has, whatever its number of epochs.
+
+        >>> Run("digits", "bce", repeat=1).id
+        'digits/bce-r1'
+        """
+        return f"{self.dataset}/{self.label}-r{self.repeat}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for a results file.
+
+        >>> Run(**Run("digits", "bce").to_dict()) == Run("digits", "bce")
+        True
+        """
+        return asdict(self)
+
+
+def faithful(dataset: str, repeats: int = 5, epochs: int = 120) -> Iterator[Run]:
+    """The ten class-balanced losses of the paper.
+
+    >>> len(list(faithful("cifar10")))
+    50
+    """
+    losses: list[tuple[str, float | None]] = [("surrogate", b) for b in BETAS]
+    losses += [("soft", b) for b in BETAS] + [("balanced-bce", None), ("balanced-mae", None)]
+    for repeat, (loss, beta) in itertools.product(range(repeats), losses):
+        yield Run(dataset, loss, beta, repeat=repeat, epochs=epochs)
+
+
+def beside(dataset: str, repeats: int = 3, epochs: int = 120) -> Iterator[Run]:
+    """What the paper leaves out: plain BCE, the tangent loss, and its own noise-robust form.
+
+    >>> len(list(beside("cifar10")))
+    21
+    """
+    for repeat in range(repeats):
+        runs = [Run(dataset, "bce"), *(Run(dataset, "tangent", b) for b in BETAS)]
+        runs += [Run(dataset, "surrogate", 1.0, q=q) for q in (0.3, 0.7)]
+        yield from (replace(run, repeat=repeat, epochs=epochs) for run in runs)
+
+
+def plateau(dataset: str, repeats: int = 64, epochs: int = 5) -> Iterator[Run]:
+    """Many seeds of the surrogate loss for a few epochs: how often does it fall onto the all-positive plateau?
+
+    The seeds are others than those of the faithful runs.
+
+    >>> len(list(plateau("cifar10")))
+    256
+    """
+    for repeat, beta in itertools.product(range(repeats), BETAS):
+        yield Run(dataset, "surrogate", beta, repeat=100 + repeat, epochs=epochs)
+
+
+#: Presets by name: (data set, repeats, epochs) → runs.
+PRESETS: dict[str, Callable[[str, int, int], Iterator[Run]]] = {
+    "faithful": faithful,
+    "beside": beside,
+    "plateau": plateau,
+}

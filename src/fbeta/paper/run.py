@@ -1,0 +1,277 @@
+"""Training the runs of a plan: stacks of as many as fit, results after every epoch, stopped and resumed at will."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import platform
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fbeta.data import load as load_images
+from fbeta.models import ARCHITECTURES, ResNet, initial_weights
+from fbeta.paper import measure
+from fbeta.paper.objective import loss_of, loss_on
+from fbeta.paper.protocol import PROTOCOL, SETTINGS, Run
+from fbeta.train.batches import Split
+from fbeta.train.layers import Network
+from fbeta.train.ledger import Ledger, shard
+from fbeta.train.loop import resume, train
+from fbeta.train.objective import Objective
+from fbeta.train.stack import Member, Stack
+
+#: The side of the images that the networks see.
+SIZE = 32
+#: What a random stream is for: the first words of its key.
+SPLIT, WEIGHTS, ORDER = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """The images of a data set as the engine takes them: rows to train and validate on, then those to test on."""
+
+    images: NDArray[np.uint8]
+    target: NDArray[np.int64]
+    trained: int
+
+    @classmethod
+    def load(cls, dataset: str) -> Pictures:
+        """Read a data set of `SETTINGS` and set one class against the rest."""
+        data = load_images(dataset)
+        images = np.concatenate([data.train, data.test])
+        if images.shape[1] == 8:  # digits: each pixel becomes 4 × 4
+            images = images.repeat(4, 1).repeat(4, 2)
+        labels = np.concatenate([data.train_labels, data.test_labels])
+        return cls(images, (labels == SETTINGS[dataset].positive).astype(np.int64), len(data.train))
+
+
+def network_of(run: Run) -> Network:
+    """The network of a run.
+
+    >>> network_of(Run("cifar10", "bce")).architecture.blocks
+    (3, 4, 6, 3)
+    """
+    setting = SETTINGS[run.dataset]
+    return Network(replace(ARCHITECTURES[setting.network], width=setting.width, stem=run.stem), SIZE)
+
+
+def stacks(runs: Iterable[Run], at_once: int) -> Iterator[list[Run]]:
+    """Cut a plan into stacks of runs that can be trained together, the repeats of a loss side by side.
+
+    >>> from fbeta.paper.protocol import faithful
+    >>> [len(part) for part in stacks(faithful("digits"), at_once=20)]
+    [20, 20, 10]
+    """
+
+    def kind(run: Run) -> tuple[Any, ...]:
+        return run.dataset, run.stem, run.precision, run.epochs
+
+    for _, same in itertools.groupby(sorted(runs, key=kind), kind):
+        several = list(same)
+        yield from (several[i : i + at_once] for i in range(0, len(several), at_once))
+
+
+class _Work:
+    """A stack of runs, and what is written down about each."""
+
+    def __init__(self, runs: Sequence[Run], pictures: Pictures, device: torch.device) -> None:
+        self.runs, self.pictures = runs, pictures
+        self.splits = {r: Split.draw(pictures.trained, 0.1, (SPLIT, r)) for r in {run.repeat for run in runs}}
+        self.test = np.arange(pictures.trained, len(pictures.target))
+        network = network_of(runs[0])
+        weights = {r: _weights(network, r) for r in self.splits}
+        members = [
+            Member(self.splits[run.repeat], weights[run.repeat], (ORDER, run.repeat), run.learning_rate)
+            for run in runs
+        ]
+        objective = Objective([loss_of(run, self.class_counts(run)) for run in runs])
+        self.stack = Stack(
+            network,
+            pictures.images,
+            pictures.target,
+            members,
+            objective,
+            precision=runs[0].precision,
+            device=device,
+        )
+        self.key = "stack-" + hashlib.sha256(" ".join(run.id for run in runs).encode()).hexdigest()[:16]
+
+    def rows(self, run: Run) -> dict[str, NDArray[np.int64]]:
+        split = self.splits[run.repeat]
+        return {"train": split.train, "val": split.val, "test": self.test}
+
+    def class_counts(self, run: Run) -> tuple[int, int]:
+        y = self.pictures.target[self.splits[run.repeat].train]
+        return int((1 - y).sum()), int(y.sum())
+
+    def header(self, run: Run) -> dict[str, Any]:
+        parts = {name: self.pictures.target[rows] for name, rows in self.rows(run).items()}
+        return {
+            "run": run.to_dict(),
+            "counts": {name: [len(y), int(y.sum())] for name, y in parts.items()},
+            "machine": _machine(self.stack.device) | {"runs at once": len(self.runs)},
+        }
+
+    def line(self, i: int, epoch: int, margins: NDArray[np.float32], seconds: float) -> str:
+        run, rows = self.runs[i], self.rows(self.runs[i])
+        z = {name: margins[i, part] for name, part in rows.items()}
+        y = {name: self.pictures.target[part] for name, part in rows.items()}
+        loss = loss_on(run, self.class_counts(run), z["train"], y["train"])
+        found = measure.row(z, y, loss)
+        return measure.fmt({"epoch": epoch, **found, "seconds": seconds / len(self.runs)})
+
+
+def _weights(network: Network, repeat: int) -> dict[str, torch.Tensor]:
+    bits = np.random.Philox(np.random.SeedSequence((WEIGHTS, repeat)))
+    return initial_weights(ResNet(network.architecture), np.random.Generator(bits))
+
+
+def _machine(device: torch.device) -> dict[str, Any]:
+    from fbeta import __version__
+
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
+    return {"device": name, "torch": torch.__version__.partition("+")[0], "fbeta": __version__}
+
+
+def bytes_per_run(network: Network, batch: int = 100, eval_batch: int = 500) -> int:
+    """About what a run takes on a device: weights four times over, and the larger of a step and an evaluation.
+
+    >>> round(bytes_per_run(Network(ARCHITECTURES["resnet18"])) / 2**20)
+    145
+    """
+    stem = network.stem.rows.out * network.stem.cols.out * network.stem.channels_out
+    blocks = sum(
+        (4 + 2 * (b.around is not None)) * b.conv1.rows.out**2 * b.conv1.channels_out for b in network.blocks
+    )
+    step = 2 * batch * (3 * stem + blocks + int(np.prod(network.input_shape)))
+    look = 2 * eval_batch * (2 * stem + int(np.prod(network.input_shape)))
+    return network.kernels * 14 + max(step, look)
+
+
+def fit_at_once(wanted: int, network: Network, device: torch.device) -> int:
+    """How many runs fit into the device's free memory, at most `wanted`."""
+    if device.type != "cuda":
+        return wanted
+    free = torch.cuda.mem_get_info(device)[0]
+    return max(1, min(wanted, int(0.85 * free / bytes_per_run(network))))
+
+
+def seconds_per_epoch(run: Run, pictures: Pictures, device: torch.device) -> float:
+    """An honest guess from one small step and one small evaluation of a single run."""
+    few = Pictures(pictures.images[:120], pictures.target[:120], 112)
+    work = _Work([run], few, device)
+    work.stack.train_epoch()
+    begun = time.perf_counter()
+    work.stack.train_epoch()
+    step = time.perf_counter() - begun
+    begun = time.perf_counter()
+    work.stack.margins()
+    look = time.perf_counter() - begun
+    return step * 0.9 * pictures.trained / 101 + look * len(pictures.target) / 120
+
+
+def execute(
+    plan: Sequence[Run],
+    results: Path,
+    device: torch.device,
+    *,
+    at_once: int = 50,
+    part: str = "1/1",
+    limit: float | None = None,
+    say: Callable[[str], None] = print,
+    tick: Callable[[int], None] = lambda count: None,
+) -> bool:
+    """Train what is left of a plan and write every epoch into the results folder; True if all of it is done.
+
+    Stopped at any moment it goes on from its last checkpoint, or from the start of a stack. Several processes and
+    machines may share a folder; without a common disk each takes a `part` such as "2/3". `limit` is in seconds.
+    """
+    deadline = None if limit is None else time.monotonic() + limit
+    pictures: dict[str, Pictures] = {}
+    with Ledger(results, PROTOCOL) as ledger:
+        chosen = set(shard([run.id for run in plan], part))
+        todo = [run for run in plan if run.id in chosen and not ledger.done(run.id, run.epochs)]
+        mine = set(ledger.claim([run.id for run in todo]))
+        left = [run for run in todo if run.id in mine and not ledger.done(run.id, run.epochs)]
+        if len(left) < len(todo):
+            say(f"{len(todo) - len(left)} runs are trained by others now, and left to them.")
+        size = at_once
+        while left:
+            fits = fit_at_once(size, network_of(left[0]), device)
+            if fits < min(size, len(left)):
+                say(
+                    f"The GPU's free memory is enough for {fits} runs at once, not for {min(size, len(left))}."
+                )
+                size = fits
+            runs = _begun(ledger, left) or next(stacks(left, size))
+            if runs[0].dataset not in pictures:
+                pictures = {runs[0].dataset: Pictures.load(runs[0].dataset)}
+            try:
+                done = _train_stack(runs, pictures[runs[0].dataset], ledger, device, deadline, tick)
+            except torch.cuda.OutOfMemoryError:
+                if size == 1:
+                    raise
+                size = max(1, min(size, len(runs)) // 2)
+                torch.cuda.empty_cache()
+                say(f"The GPU's memory was not enough; going on with {size} runs at once.")
+                continue
+            ledger.release([run.id for run in runs])
+            left = [run for run in left if run not in runs]
+            if not done:
+                say("The time limit is reached; the same command goes on from here.")
+                return False
+    return len(mine) == len(todo)
+
+
+def _begun(ledger: Ledger, left: Sequence[Run]) -> list[Run]:
+    """A stack that was stopped half way and can go on as it was, or none."""
+    by_id = {run.id: run for run in left}
+    for note in sorted(ledger.checkpoint_path("any").parent.glob("stack-*.json")):
+        ids = json.loads(note.read_text())
+        if note.with_suffix(".safetensors").exists() and all(id in by_id for id in ids):
+            return [by_id[id] for id in ids]
+    return []
+
+
+def _train_stack(
+    runs: Sequence[Run],
+    pictures: Pictures,
+    ledger: Ledger,
+    device: torch.device,
+    deadline: float | None,
+    tick: Callable[[int], None],
+) -> bool:
+    work = _Work(runs, pictures, device)
+    checkpoint = ledger.checkpoint_path(work.key)
+    start = resume(work.stack, checkpoint)
+    for run in runs:
+        ledger.begin(run.id, work.header(run), measure.columns())
+        ledger.truncate(run.id, start)
+    note = checkpoint.with_suffix(".json")
+    note.parent.mkdir(exist_ok=True)
+    note.write_text(json.dumps([run.id for run in runs]))
+    tick(start * len(runs))
+    with ThreadPoolExecutor() as pool:
+
+        def report(epoch: int, margins: NDArray[np.float32], seconds: float) -> None:
+            count = len(runs)
+            lines = pool.map(lambda i: work.line(i, epoch, margins, seconds), range(count))
+            for run, line in zip(runs, lines, strict=True):
+                ledger.append(run.id, line)
+            tick(count)
+
+        done = train(work.stack, runs[0].epochs, report, checkpoint=checkpoint, deadline=deadline)
+    if done:
+        ledger.sync()
+        checkpoint.unlink(missing_ok=True)
+        note.unlink()
+    return done

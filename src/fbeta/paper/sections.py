@@ -1,0 +1,246 @@
+"""The tables of the reproduction: final scores, correlations, readings, remedies, precision, machines."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+from fbeta.paper import correlation, plateau
+from fbeta.paper.blocks import Block, Heading, Table, Text
+from fbeta.paper.naming import change_name, dataset_name, loss_name, number, score_name, spread
+from fbeta.paper.protocol import BETAS, Run
+from fbeta.paper.results import PAPER, Array, Group, Kind, Result, Results
+from fbeta.paper.statistics import CORRELATIONS
+
+NOT_YET = Text("Not run yet.")
+
+
+def final_scores(results: Results) -> list[Block]:
+    """Test scores of every loss, at ½ and at the cut of the validation rows."""
+    blocks: list[Block] = []
+    for dataset in results.datasets:
+        groups = results.of(dataset, "faithful", "beside")
+        if not groups:
+            continue
+        names = tuple(score_name(b) for b in BETAS)
+        half = [
+            (loss_name(g.run), _n(g), *(_score(g, b) for b in BETAS), _accuracy(g), _share(g)) for g in groups
+        ]
+        tuned = [(loss_name(g.run), _n(g), *(_score(g, b, tuned=True) for b in BETAS)) for g in groups]
+        blocks += [
+            Heading(f"{dataset_name(dataset)}, cut at ½", 3),
+            Table(("loss", "n", *names, "accuracy", "predicted positive"), tuple(half)),
+            Heading(f"{dataset_name(dataset)}, cut of the validation rows", 3),
+            Table(("loss", "n", *names), tuple(tuned)),
+        ]
+    return blocks or [NOT_YET]
+
+
+def matrices(results: Results) -> list[Block]:
+    """Three tables for each data set: how closely each loss follows each score."""
+    blocks: list[Block] = []
+    for dataset in results.datasets:
+        groups = results.of(dataset, "faithful", "beside")
+        for name in CORRELATIONS if groups else ():
+            rows = []
+            for g in groups:
+                left = sum(r.left is not None for r in g.results)
+                cells = [spread(cell, 2) for cell in correlation.table(g, name)]
+                rows.append((loss_name(g.run), f"{left} of {len(g.results)}", *cells))
+            heading = ("loss", "left the plateau", *(score_name(b) for b in BETAS))
+            blocks += [Heading(f"{dataset_name(dataset)}: {name}", 3), Table(heading, tuple(rows))]
+    return blocks or [NOT_YET]
+
+
+def readings(results: Results) -> list[Block]:
+    """Runs that read the paper's text in another way, beside its plain reading."""
+    rows = []
+    for g in _of(results, "reading"):
+        base = _counterpart(results, g.run)
+        rows.append(
+            (
+                dataset_name(g.run.dataset),
+                loss_name(g.run),
+                change_name(g.run) or "as in the paper",
+                _n(g),
+                _score(g, 1.0),
+                _accuracy(g),
+                _share(g),
+                _learned(g),
+                _nan(g),
+                _score(base, 1.0) if base else "–",
+            )
+        )
+    heading = (
+        "data set",
+        "loss",
+        "otherwise",
+        "n",
+        "test F₁ at ½",
+        "test accuracy",
+        "predicted positive",
+        "learned",
+        "NaN loss",
+        "test F₁ of the plain reading",
+    )
+    return [Table(heading, tuple(rows), left=3)] if rows else [NOT_YET]
+
+
+def remedies(results: Results) -> list[Block]:
+    """Ways off the plateau, judged by the score that the loss is for."""
+    rows = []
+    for g in _of(results, "remedy"):
+        base, beta = _counterpart(results, g.run), g.run.beta or 1.0
+        seen = [r for r in g.everyone if len(r.epochs) >= plateau.EARLY]
+        rows.append(
+            (
+                dataset_name(g.run.dataset),
+                loss_name(g.run),
+                change_name(g.run),
+                _n(g),
+                f"{len(plateau.early(g))} of {len(seen)}",
+                _learned(g),
+                score_name(beta),
+                _score(g, beta),
+                _score(g, beta, tuned=True),
+                _score(base, beta) if base else "–",
+                _learned(base) if base else "–",
+            )
+        )
+    heading = (
+        "data set",
+        "loss",
+        "remedy",
+        "n",
+        f"on the plateau after epoch {plateau.EARLY}",
+        "learned",
+        "score",
+        "test, at ½",
+        "test, cut of the validation rows",
+        "without it, at ½",
+        "without it, learned",
+    )
+    return [Table(heading, tuple(rows), left=3)] if rows else [NOT_YET]
+
+
+def precision(results: Results) -> list[Block]:
+    """Runs in single precision beside those in bfloat16, repeat by repeat where both are there."""
+    rows = []
+    for g in _of(results, "precision"):
+        base = results.find(g.run.dataset, g.run.loss, g.run.beta, q=g.run.q)
+        if base is None:
+            continue
+        pairs = {r.run.repeat: r.final(_f1(r)) for r in base.results}
+        differences = [r.final(_f1(r)) - pairs[r.run.repeat] for r in g.results if r.run.repeat in pairs]
+        rows.append(
+            (
+                dataset_name(g.run.dataset),
+                f"{loss_name(g.run)}, {g.run.precision}",
+                _n(g),
+                _score(g, 1.0),
+                _learned(g),
+                _n(base),
+                _score(base, 1.0),
+                _learned(base),
+                spread(differences),
+            )
+        )
+    heading = (
+        "data set",
+        "loss",
+        "n",
+        "test F₁ at ½",
+        "learned",
+        "n in bf16",
+        "test F₁ at ½ in bf16",
+        "learned in bf16",
+        "difference by repeat",
+    )
+    return [Table(heading, tuple(rows), left=2)] if rows else [NOT_YET]
+
+
+def machines(results: Results) -> list[Block]:
+    """What the runs took, from the headers and the seconds of each epoch."""
+    found: dict[tuple[str, ...], list[Result]] = defaultdict(list)
+    for r in sorted(results, key=lambda r: (*_place(r), r.run.precision)):
+        facts = [str(r.machine.get(k, "?")) for k in ("device", "torch", "fbeta")]
+        found[(dataset_name(r.run.dataset), r.run.precision, *facts)].append(r)
+    rows = []
+    for key, some in found.items():
+        epochs, seconds = sum(len(r.epochs) for r in some), sum(r.seconds for r in some)
+        at_once = sorted({int(r.machine["runs at once"]) for r in some if "runs at once" in r.machine})
+        span = (
+            "–" if not at_once else f"{at_once[0]}" if len(at_once) == 1 else f"{at_once[0]} to {at_once[-1]}"
+        )
+        each = number(seconds / epochs, 2) if epochs else "–"
+        rows.append((*key, span, f"{len(some)}", f"{epochs}", each, number(seconds / 3600, 2)))
+    total = sum(r.seconds for r in results)
+    heading = (
+        "data set",
+        "precision",
+        "device",
+        "torch",
+        "fbeta",
+        "runs at once",
+        "runs",
+        "epochs",
+        "seconds per run and epoch",
+        "hours",
+    )
+    words = Text(
+        f"In all {number(total, 0)} seconds ({number(total / 3600, 1)} hours) of device time, evaluation of "
+        "all three splits after every epoch included."
+    )
+    return [Table(heading, tuple(rows), left=5), words] if rows else [NOT_YET]
+
+
+def _place(r: Result) -> tuple[int, str]:
+    """The paper's data sets first."""
+    return PAPER.index(r.run.dataset) if r.run.dataset in PAPER else len(PAPER), r.run.dataset
+
+
+def _of(results: Results, kind: Kind) -> list[Group]:
+    return [g for dataset in results.datasets for g in results.of(dataset, kind)]
+
+
+def _counterpart(results: Results, run: Run) -> Group | None:
+    """The paper's setting that a reading or a remedy departs from; a loss of another name by what it is made of."""
+    plain = replace(run, learning_rate=0.01, precision="bf16", stem="imagenet", remedy=None)
+    kin = next((x for x in ("bce", "mae", "soft", "surrogate", "tangent") if x in run.loss), None)
+    for loss in (run.loss, kin, f"balanced-{kin}"):
+        if loss is not None:
+            found = results.find(run.dataset, loss, plain.beta, q=plain.q)
+            # A reading of the paper's BCE is one of its class-balanced BCE.
+            if found is not None and (loss == run.loss or loss != "bce"):
+                return found
+    return None
+
+
+def _n(g: Group) -> str:
+    short = "" if all(r.finished for r in g.results) else f" (epoch {g.reached} of {g.run.epochs})"
+    return f"{len(g.results)}{short}"
+
+
+def _f1(r: Result) -> Array:
+    return r.score("test", 1.0)
+
+
+def _score(g: Group, beta: float, *, tuned: bool = False) -> str:
+    return spread(g.finals(lambda r: r.score("test", beta, tuned=tuned)))
+
+
+def _accuracy(g: Group) -> str:
+    return spread(g.finals(lambda r: r.accuracy("test")))
+
+
+def _share(g: Group) -> str:
+    return spread(g.finals(lambda r: r.share("test")))
+
+
+def _learned(g: Group) -> str:
+    return f"{sum(r.learned for r in g.results)} of {len(g.results)}"
+
+
+def _nan(g: Group) -> str:
+    since = [r.nan_from for r in g.results if r.nan_from is not None]
+    return f"{len(since)} of {len(g.results)}, from epoch {min(since)}" if since else "–"
