@@ -103,6 +103,7 @@ OTHERS = [
 LOSSES = [
     *(LossCase(f"surrogate-{m}", lambda m=m, **k: SurrogateLoss(m, prevalence=0.1, **k)) for m in ANCHORED),
     LossCase("surrogate-q", lambda **k: SurrogateLoss(FBeta(2), prevalence=0.1, q=0.4, **k)),
+    LossCase("surrogate-blend", lambda **k: SurrogateLoss(FBeta(2), prevalence=0.1, blend=0.3, **k)),
     LossCase("surrogate-none", lambda **k: SurrogateLoss(FBeta(2), prevalence=0.1, weighting=None, **k)),
     *(LossCase(f"tangent-{m}", lambda m=m, **k: TangentLoss(m, prevalence=0.1, **k)) for m in TRAINABLE),
     LossCase("tangent-q", lambda **k: TangentLoss(FBeta(2), q=0.5, **k)),

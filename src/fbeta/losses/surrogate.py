@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from types import ModuleType
 from typing import Any, NamedTuple, Unpack
 
@@ -17,7 +18,7 @@ from fbeta.losses.module import Options
 from fbeta.losses.per_class import BalancedLoss
 from fbeta.losses.weighting import Weighting
 from fbeta.metrics import Metric
-from fbeta.running import Exact
+from fbeta.running import Exact, is_number
 from fbeta.task import Batch
 
 
@@ -178,6 +179,12 @@ def _signed(z: Tensor, sign: float | Tensor) -> Tensor:
     return z if isinstance(sign, float) and sign == 1.0 else z * sign
 
 
+#: Cross entropy is the surrogate loss of the G-mean: log distances to the corner where all is right.
+CROSS_ENTROPY = Anchors(1.0, 0.0)
+#: The first step at which SurrogateLoss looks whether it is stuck; then at twice as many, and so on.
+FIRST_LOOK = 250
+
+
 class SurrogateLoss(BalancedLoss, name="surrogate"):
     r"""The paper's loss for every metric with anchors: F_β and its kin, κ, G-mean, accuracies, costs.
 
@@ -187,8 +194,13 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
     Faithful, and with the faults that theory and measurement find in it: from f ≈ ½ it may slide onto
     'everything positive' and stay there, and f ≥ ½ is not its best decision. TangentLoss has neither.
 
-    `weighting`: "balanced" (the paper), "effective" (with `class_counts` and `effective_beta`), None, or a
-    pair (negatives, positives). `q` in [0, 1] is the noise-robust form. Other arguments: see `Loss`.
+    - `weighting`: "balanced" (the paper), "effective" (with `class_counts` and `effective_beta`), None, or a
+      pair (negatives, positives). `q` in [0, 1] is the noise-robust form.
+    - `blend` in [0, 1] mixes in that share of cross entropy under the same class weights, whose gradient does not
+      fade on the plateau: (1 − blend)·L + blend·CE. Assign ``loss.blend`` to schedule it, for example from 1 to 0
+      over the first epochs. None is the paper's loss; then, after 250 training steps, 500, 1,000 and so on, a batch
+      that is called positive from the first row to the last raises a warning (`watch=False`: it does not).
+    - Other arguments: see `Loss`.
 
     Shape: `logits` and `target` as the task says; result ``()``, or the target's shape if reduction is "none".
 
@@ -200,6 +212,7 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
     """
 
     uses_metric = True
+    _blend: Tensor | None
 
     def __init__(
         self,
@@ -208,6 +221,8 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
         *,
         weighting: Weighting = "balanced",
         q: float = 0.0,
+        blend: float | None = None,
+        watch: bool = True,
         effective_beta: float = 0.9999,
         **options: Unpack[Options],
     ) -> None:
@@ -219,6 +234,51 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
         super().__init__(metric, prevalence, weighting=weighting, effective_beta=effective_beta, **options)
         self.q = check_q(q)
         self.reaches = Reaches(self.target_metric, self.prevalence, self.q)
+        self.watch = watch and blend is None
+        self._steps, self._next_look = 0, FIRST_LOOK
+        self._blends = blend is not None
+        share = None if blend is None else torch.tensor(check_blend(blend), dtype=torch.float64)
+        self.register_buffer("_blend", share, persistent=False)
+
+    @property
+    def blend(self) -> float | None:
+        """The share of cross entropy; assign to schedule it (no recompilation, no new graph)."""
+        return None if self._blend is None else float(self._blend)
+
+    @blend.setter
+    def blend(self, value: float) -> None:
+        if self._blend is None:
+            raise ValueError(
+                "This loss was made without blend; give blend=0.0 at construction to schedule it."
+            )
+        self._blend.fill_(check_blend(value))
+
+    def forward(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Loss of a batch of logits against targets; `weight` has the target's shape, and 2 is a row twice."""
+        value = super().forward(logits, target, weight)
+        if self.watch and self.training and torch.is_grad_enabled() and not torch.compiler.is_compiling():
+            self._steps += 1
+            # Now and then only: to look, the host must wait for the device.
+            if self._steps == self._next_look:
+                self._next_look *= 2
+                self._look(logits, target)
+        return value
+
+    @torch.no_grad()
+    def _look(self, logits: Tensor, target: Tensor) -> None:
+        if self.task not in ("binary", "softmax2"):
+            return
+        if logits.is_cuda and torch.cuda.is_current_stream_capturing():
+            return
+        z = logits if self.task == "binary" else logits[:, 1] - logits[:, 0]
+        if bool((z >= 0).all()) and bool((target == 0).any()):
+            warnings.warn(
+                f"After {self._steps} steps of SurrogateLoss every row of a batch is called positive: it seems to be "
+                "stuck on the plateau where its gradient fades. Give blend=0.5, or take TangentLoss (watch=False: "
+                "no such warning).",
+                RuntimeWarning,
+                stacklevel=4,
+            )
 
     def fused_loss(
         self,
@@ -229,6 +289,8 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
         group: dist.ProcessGroup | None,
     ) -> Tensor | None:
         """One pass for loss and gradient."""
+        if self._blends:
+            return None
         assert self.reaches.plain is not None
         assert self.pair is not None
         reaches, pair = self.reaches.plain, self.pair
@@ -247,7 +309,22 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
     def elements(self, logits: Tensor, target: Tensor) -> Tensor:
         """Log distances under class weights."""
         weights = self.numbers(logits.dtype)
-        return surrogate_loss(logits, target, self.reaches(logits.dtype), weights=weights)
+        loss = surrogate_loss(logits, target, self.reaches(logits.dtype), weights=weights)
+        if self._blend is None:
+            return loss
+        share = self._blend.to(logits.dtype)
+        return (1 - share) * loss + share * surrogate_loss(logits, target, CROSS_ENTROPY, weights=weights)
+
+
+def check_blend(blend: Any) -> float:
+    """Read a share in [0, 1].
+
+    >>> check_blend(0.5)
+    0.5
+    """
+    if not (is_number(blend) and 0.0 <= blend <= 1.0):
+        raise ValueError(f"blend is a share of cross entropy in [0, 1], or None; got {blend!r}.")
+    return float(blend)
 
 
 def check_q(q: Any) -> float:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fbeta.data import load as load_images
 from fbeta.models import ARCHITECTURES, ResNet, initial_weights
 from fbeta.paper import measure
-from fbeta.paper.objective import loss_of, loss_on
+from fbeta.paper.objective import loss_of, loss_on, rate_of, start_of
 from fbeta.paper.protocol import PROTOCOL, SETTINGS, Run
 from fbeta.train.batches import Split
 from fbeta.train.layers import Network
@@ -90,7 +90,12 @@ class _Work:
         network = network_of(runs[0])
         weights = {r: _weights(network, r) for r in self.splits}
         members = [
-            Member(self.splits[run.repeat], weights[run.repeat], (ORDER, run.repeat), run.learning_rate)
+            Member(
+                self.splits[run.repeat],
+                start_of(run, weights[run.repeat], self.class_counts(run)),
+                (ORDER, run.repeat),
+                rate_of(run),
+            )
             for run in runs
         ]
         objective = Objective([loss_of(run, self.class_counts(run)) for run in runs])
