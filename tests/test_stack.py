@@ -144,3 +144,66 @@ def test_dead_taps_have_no_gradient():
     assert gradient[..., 1, 1].abs().sum() > 0
     gradient[..., 1, 1] = 0
     assert (gradient == 0).all()
+
+
+@pytest.mark.slow
+def test_50_steps_are_those_of_the_plain_loop():
+    """At the paper's rate two plain loops that round differently part within ten steps, by more than 1: the network
+    is chaotic. In double precision there is room for that, and the engine stays with the plain loop.
+    """
+    images, target = picture(1112)
+    one = member(ARCHITECTURES["resnet18"], 1110)
+    engine = stack(ARCHITECTURES["resnet18"], [one], images, target, batch=20)
+    engine.train_epoch()
+    losses, expected = plain_loop(ARCHITECTURES["resnet18"], one, images, target, epochs=1)
+    assert len(losses) == 50
+    apart = (engine.margins()[0] - expected).abs().max().item()
+    print(f"margins after 50 steps differ by {apart:.1e}, of {expected.abs().max():.1f}")
+    assert apart < 1e-4
+
+
+def follow(engine, one, images, target, epochs):
+    """Take every step of an engine's path with plain PyTorch too; the largest difference of a new weight.
+
+    From the engine's own weights each time, so that chaos does not add up.
+    """
+    architecture, device = engine.network.architecture, engine.device
+    mean = batches.pixel_mean(images, one.split.train, 32)
+    model = ResNet(architecture).to(device)
+    model.load_state_dict(one.weights, strict=False)
+    y = torch.from_numpy(target).float().to(device)
+    apart, steps = 0.0, 0
+    for epoch in range(epochs):
+        order = batches.epoch(one.split.train, images.shape[1], 32, 4, *one.key, epoch)
+        engine.order.copy_(torch.from_numpy(order)[None])
+        engine.rate.fill_(one.rate)
+        engine.cursor.zero_()
+        for start in range(0, len(order), engine.batch):
+            part = order[start : start + engine.batch]
+            before = engine.velocity.clone().cpu(), engine.small_velocity.clone().cpu()
+            with torch.no_grad():
+                engine._step(engine.batch)
+            logits = model(plain_images(images, part, mean).float().to(device))
+            loss = objective((logits[:, 1] - logits[:, 0])[None], y[part & 0xFFFFF][None])
+            optimiser = torch.optim.SGD(model.parameters(), lr=one.rate, weight_decay=1e-4)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            packed = engine.network.pack({n: p.detach().cpu() for n, p in model.named_parameters()})
+            for mine, theirs, velocity in zip((engine.params, engine.small), packed, before, strict=True):
+                momentum = one.rate * 0.9 * velocity[0]  # what it adds to a plain step
+                apart = max(apart, (mine[0].cpu() - (theirs - momentum)).abs().max().item())
+            model.load_state_dict(
+                engine.network.unpack(engine.params[0], engine.small[0], model), strict=False
+            )
+            steps += 1
+    return apart, steps
+
+
+def test_every_step_of_single_precision_is_the_plain_one():
+    images, target = picture(120)
+    one = member(SMALL, 100)
+    engine = stack(SMALL, [one], images, target, batch=18, precision="fp32")
+    apart, steps = follow(engine, one, images, target, epochs=10)
+    assert steps == 50
+    assert apart < 1e-4

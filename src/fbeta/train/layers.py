@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from fbeta.models import Architecture
+from fbeta.models import Architecture, ResNet
 
 #: Parameters start at multiples of this, so that rows of weights can be read in whole vectors.
 ALIGN = 16
@@ -76,6 +76,11 @@ class Conv:
     def out_shape(self) -> tuple[int, int, int]:
         """Height, width and channels of the output."""
         return self.rows.out, self.cols.out, self.channels_out
+
+    def live(self, full: Tensor) -> Tensor:
+        """The taps that are kept, of a kernel ``(out, in, k, k)``."""
+        rows, cols = (slice(a.first, a.first + a.taps) for a in (self.rows, self.cols))
+        return full[:, :, rows, cols]
 
     def weights(self, flat: Tensor) -> Tensor:
         """The view ``(R, taps, in, out)`` of flat parameters ``(R, P)``."""
@@ -245,12 +250,7 @@ class Network:
                 grid[:, : self.kernel, :3] = full.permute(2, 3, 1, 0)
                 conv.weights(flat)[0] = grid.flatten(1, 2)
                 continue
-            live = full[
-                :,
-                :,
-                conv.rows.first : conv.rows.first + conv.rows.taps,
-                conv.cols.first : conv.cols.first + conv.cols.taps,
-            ]
+            live = conv.live(full)
             conv.weights(flat)[0] = live.permute(2, 3, 1, 0).flatten(0, 1)
         for norm in self.norms():
             norm.gamma(small)[0] = weights[f"{norm.name}.weight"]
@@ -258,3 +258,21 @@ class Network:
         self.head_weight(small)[0] = weights["fc.weight"]
         self.head_bias(small)[0] = weights["fc.bias"]
         return flat[0], small[0]
+
+    def unpack(self, flat: Tensor, small: Tensor, model: ResNet) -> dict[str, Tensor]:
+        """A module's parameters from their flat layout; taps that never meet a pixel keep what the module has."""
+        weights = {name: p.detach().clone() for name, p in model.named_parameters()}
+        flat, small = flat[None], small[None]
+        for conv in self.convs():
+            full, own = weights[f"{conv.name}.weight"], conv.weights(flat)[0]
+            if conv is self.stem:
+                grid = own.reshape(self.kernel, self.reach, 4, conv.channels_out)
+                full.copy_(grid[:, : self.kernel, :3].permute(3, 2, 0, 1))
+                continue
+            live = own.reshape(conv.rows.taps, conv.cols.taps, *own.shape[1:]).permute(3, 2, 0, 1)
+            conv.live(full).copy_(live)
+        for norm in self.norms():
+            weights[f"{norm.name}.weight"] = norm.gamma(small)[0]
+            weights[f"{norm.name}.bias"] = norm.beta(small)[0]
+        weights["fc.weight"], weights["fc.bias"] = self.head_weight(small)[0], self.head_bias(small)[0]
+        return weights
