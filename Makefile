@@ -16,6 +16,7 @@ docs: .venv/ready  ## rewrite the pictures and tables that the README shows
 	$(BIN)/python examples/digits.py --write
 	$(BIN)/python examples/multiclass.py --write
 	$(BIN)/python examples/maps.py --write
+	$(BIN)/fbeta paper figures --doc docs/reproduction.md
 
 lint: .venv/ready
 	$(BIN)/ruff check .

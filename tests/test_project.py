@@ -19,10 +19,10 @@ SOURCE = ROOT / "src" / "fbeta"
 # Imports point down, or along a line from right to left; never up. `fbeta` itself is lazy and imports nothing.
 LAYERS = [
     ["dual", "geometry", "metrics"],
-    ["task", "ranks", "running", "losses", "threshold"],
+    ["task", "ranks", "running", "losses", "threshold", "fixed_point"],
     ["explain", "data", "models"],
     ["train", "paper"],
-    ["lightning"],
+    ["lightning", "sklearn", "boosting"],
     ["cli"],
 ]
 THIRD_PARTY = {
@@ -30,6 +30,9 @@ THIRD_PARTY = {
     "geometry": {"numpy"},  # inside a function, for lists
     "metrics": set(),
     "threshold": {"numpy"},
+    "fixed_point": {"numpy"},
+    "sklearn": {"numpy", "sklearn", "scipy", "torch"},
+    "boosting": {"numpy", "sklearn", "xgboost", "lightgbm"},
     "task": {"torch"},
     "ranks": {"torch"},
     "running": {"torch"},
