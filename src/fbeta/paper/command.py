@@ -18,9 +18,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from fbeta import data
 from fbeta.paper.protocol import PRESETS, SETTINGS, Run
 from fbeta.paper.results import PAPER
 from fbeta.paper.run import Pictures, execute, seconds_per_epoch
+from fbeta.train.ledger import NotHeldError, read, shard
 from fbeta.train.stack import PRECISIONS
 
 #: A guess longer than this wants a yes.
@@ -88,12 +90,15 @@ def run(
     minutes: float | None,
     yes: bool,
 ) -> bool:
-    """Train a plan with a progress bar; True if it is done."""
-    console = Console(stderr=True)
+    """Train a plan, or a part of it, with a progress bar; True if it is done."""
+    chosen = set(shard([run.id for run in runs], part))
+    runs = [run for run in runs if run.id in chosen]
     on = device_of(device)
+    for dataset in sorted({run.dataset for run in runs}):
+        data.path(dataset)  # says how to fetch what is missing, now rather than after the first data set
     if on.type == "cpu" and not yes:
-        _warn_of_days(runs, on)
-    total = sum(run.epochs for run in runs)
+        _warn_of_days(runs, results, on)
+    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -104,33 +109,43 @@ def run(
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as bar:
-        task = bar.add_task(f"{len(runs)} runs", total=total)
-        done = execute(
-            runs,
-            results,
-            on,
-            at_once=at_once,
-            part=part,
-            limit=None if minutes is None else 60 * minutes,
-            say=lambda sentence: console.print(sentence),
-            tick=lambda count: bar.advance(task, count),
-        )
+        task = bar.add_task(f"{len(runs)} runs", total=sum(run.epochs for run in runs))
+        try:
+            done = execute(
+                runs,
+                results,
+                on,
+                at_once=at_once,
+                limit=None if minutes is None else 60 * minutes,
+                say=console.print,
+                tick=lambda epochs: bar.advance(task, epochs),
+            )
+        except NotHeldError as error:
+            raise ValueError(f"{error} Start again to go on with what is left.") from error
+        except OSError as error:
+            raise ValueError(f"cannot keep results in {results} ({error}).") from error
     console.print(f"Results: {results}. See `fbeta paper status` and `fbeta paper figures`.")
     return done
 
 
-def _warn_of_days(runs: list[Run], device: torch.device) -> None:
+def _warn_of_days(runs: list[Run], results: Path, device: torch.device) -> None:
+    """Refuse to start what takes long; a run that was stopped counts as a whole."""
+    left = [run for run in runs if not _done(run, results)]
     guess = 0.0
-    for dataset in sorted({run.dataset for run in runs} & set(PAPER)):
-        mine = [run for run in runs if run.dataset == dataset]
-        one = seconds_per_epoch(replace(mine[0], precision="fp32"), Pictures.load(dataset), device)
-        guess += one * sum(run.epochs for run in mine)
+    for dataset in sorted({run.dataset for run in left} & set(PAPER)):
+        mine = [run for run in left if run.dataset == dataset]
+        guess += seconds_per_epoch(mine[0], Pictures.load(dataset), device) * sum(run.epochs for run in mine)
     if guess > LONG:
         raise ValueError(
-            f"without a GPU these {len(runs)} runs take about {_span(guess)} here (one step of each network was "
+            f"without a GPU these {len(left)} runs take about {_span(guess)} here (a step of each network was "
             "timed). Take fewer with --dataset, --repeats and --epochs (--dataset digits needs a minute), "
             "or add --yes to start."
         )
+
+
+def _done(run: Run, results: Path) -> bool:
+    path = results / f"{run.id}.csv"
+    return path.exists() and read(path).epochs >= run.epochs
 
 
 def _span(seconds: float) -> str:

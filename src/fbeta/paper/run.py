@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,16 @@ from fbeta.paper.objective import loss_of, loss_on, rate_of, start_of
 from fbeta.paper.protocol import PROTOCOL, SETTINGS, Run
 from fbeta.train.batches import Split
 from fbeta.train.layers import Network
-from fbeta.train.ledger import Ledger, shard
+from fbeta.train.ledger import Ledger
 from fbeta.train.loop import resume, train
 from fbeta.train.objective import Objective
+from fbeta.train.record import write
 from fbeta.train.stack import Member, Stack
 
 #: The side of the images that the networks see.
 SIZE = 32
+#: Runs trained together on a CPU: more are not faster there, and fewer stop, resume and share work more finely.
+ON_A_CPU = 10
 #: What a random stream is for: the first words of its key.
 SPLIT, WEIGHTS, ORDER = 0, 1, 2
 
@@ -65,19 +68,21 @@ def network_of(run: Run) -> Network:
 
 
 def stacks(runs: Iterable[Run], at_once: int) -> Iterator[list[Run]]:
-    """Cut a plan into stacks of runs that can be trained together, the repeats of a loss side by side.
+    """Cut a plan, in its order, into stacks of runs that can be trained together.
 
     >>> from fbeta.paper.protocol import faithful
     >>> [len(part) for part in stacks(faithful("digits"), at_once=20)]
     [20, 20, 10]
     """
+    alike: dict[tuple[Any, ...], list[Run]] = {}
+    for run in runs:
+        alike.setdefault(_kind(run), []).append(run)
+    for same in alike.values():
+        yield from (same[i : i + at_once] for i in range(0, len(same), at_once))
 
-    def kind(run: Run) -> tuple[Any, ...]:
-        return run.dataset, run.stem, run.precision, run.epochs
 
-    for _, same in itertools.groupby(sorted(runs, key=kind), kind):
-        several = list(same)
-        yield from (several[i : i + at_once] for i in range(0, len(several), at_once))
+def _kind(run: Run) -> tuple[Any, ...]:
+    return run.dataset, run.stem, run.precision, run.epochs
 
 
 class _Work:
@@ -166,13 +171,14 @@ def fit_at_once(wanted: int, network: Network, device: torch.device) -> int:
     """How many runs fit into the device's free memory, at most `wanted`."""
     if device.type != "cuda":
         return wanted
+    torch.cuda.empty_cache()  # what the stack before has left to PyTorch is free, too
     free = torch.cuda.mem_get_info(device)[0]
     return max(1, min(wanted, int(0.85 * free / bytes_per_run(network))))
 
 
 def seconds_per_epoch(run: Run, pictures: Pictures, device: torch.device) -> float:
-    """An honest guess from one small step and one small evaluation of a single run."""
-    few = Pictures(pictures.images[:120], pictures.target[:120], 112)
+    """An honest guess from one step and one small evaluation of a single run."""
+    few = Pictures(pictures.images[:120], pictures.target[:120], trained=111)  # 100 to train on: one batch
     work = _Work([run], few, device)
     work.stack.train_epoch()
     begun = time.perf_counter()
@@ -181,7 +187,7 @@ def seconds_per_epoch(run: Run, pictures: Pictures, device: torch.device) -> flo
     begun = time.perf_counter()
     work.stack.margins()
     look = time.perf_counter() - begun
-    return step * 0.9 * pictures.trained / 101 + look * len(pictures.target) / 120
+    return step * 0.9 * pictures.trained / 100 + look * len(pictures.target) / 120
 
 
 def execute(
@@ -190,61 +196,112 @@ def execute(
     device: torch.device,
     *,
     at_once: int = 50,
-    part: str = "1/1",
     limit: float | None = None,
     say: Callable[[str], None] = print,
-    tick: Callable[[int], None] = lambda count: None,
+    tick: Callable[[int], None] = lambda epochs: None,
 ) -> bool:
     """Train what is left of a plan and write every epoch into the results folder; True if all of it is done.
 
-    Stopped at any moment it goes on from its last checkpoint, or from the start of a stack. Several processes and
-    machines may share a folder; without a common disk each takes a `part` such as "2/3". `limit` is in seconds.
+    Stopped at any moment it goes on from its last checkpoint, or from the start of a stack. Processes and machines
+    that share a folder divide the stacks among them. `limit` is in seconds; `tick` is told of epochs, those that are
+    there already included.
     """
     deadline = None if limit is None else time.monotonic() + limit
+    size = at_once if device.type == "cuda" else min(at_once, ON_A_CPU)
     pictures: dict[str, Pictures] = {}
+    finished: set[str] = set()
+    done: bool | None
     with Ledger(results, PROTOCOL) as ledger:
-        chosen = set(shard([run.id for run in plan], part))
-        todo = [run for run in plan if run.id in chosen and not ledger.done(run.id, run.epochs)]
-        mine = set(ledger.claim([run.id for run in todo]))
-        left = [run for run in todo if run.id in mine and not ledger.done(run.id, run.epochs)]
-        if len(left) < len(todo):
-            say(f"{len(todo) - len(left)} runs are trained by others now, and left to them.")
-        size = at_once
-        while left:
+        while left := _left(ledger, plan, finished, tick):
             fits = fit_at_once(size, network_of(left[0]), device)
             if fits < min(size, len(left)):
-                say(
-                    f"The GPU's free memory is enough for {fits} runs at once, not for {min(size, len(left))}."
-                )
+                say(f"The GPU's free memory is enough for {fits} runs at once, not {min(size, len(left))}.")
                 size = fits
-            runs = _begun(ledger, left) or next(stacks(left, size))
+            runs = _claim(ledger, left, size)
+            if not runs:
+                say(
+                    f"Others train the last {len(left)} runs now; if they stop, the same command goes on with them."
+                )
+                return False
             if runs[0].dataset not in pictures:
                 pictures = {runs[0].dataset: Pictures.load(runs[0].dataset)}
             try:
                 done = _train_stack(runs, pictures[runs[0].dataset], ledger, device, deadline, tick)
             except torch.cuda.OutOfMemoryError:
-                if size == 1:
-                    raise
-                size = max(1, min(size, len(runs)) // 2)
-                torch.cuda.empty_cache()
-                say(f"The GPU's memory was not enough; going on with {size} runs at once.")
-                continue
+                done = None  # and out of this block, where the error would keep the stack's memory
+            if done is None:
+                size = _fewer(runs, ledger, say)
+            elif done:
+                finished |= {run.id for run in runs}
             ledger.release([run.id for run in runs])
-            left = [run for run in left if run not in runs]
-            if not done:
+            late = deadline is not None and time.monotonic() > deadline
+            if done is False or (late and len(finished) < len(plan)):
                 say("The time limit is reached; the same command goes on from here.")
                 return False
-    return len(mine) == len(todo)
+    return True
 
 
-def _begun(ledger: Ledger, left: Sequence[Run]) -> list[Run]:
-    """A stack that was stopped half way and can go on as it was, or none."""
-    by_id = {run.id: run for run in left}
+def _left(ledger: Ledger, plan: Sequence[Run], finished: set[str], tick: Callable[[int], None]) -> list[Run]:
+    """What is not finished, by whomever."""
+    left = []
+    for run in plan:
+        if run.id in finished:
+            continue
+        if ledger.done(run.id, run.epochs):
+            finished.add(run.id)
+            tick(run.epochs)
+        else:
+            left.append(run)
+    return left
+
+
+def _claim(ledger: Ledger, left: Sequence[Run], size: int) -> list[Run]:
+    """Claim a stack that was stopped half way, or else the next one; nothing if others train all that is left."""
+    for runs in _begun(ledger, left):
+        if _hold(ledger, runs) == runs:
+            return runs
+        ledger.release([run.id for run in runs])
+    return next(filter(None, (_hold(ledger, runs) for runs in stacks(left, size))), [])
+
+
+def _hold(ledger: Ledger, runs: list[Run]) -> list[Run]:
+    """Claim runs; the result is those that nobody else trains, nor has finished since we looked."""
+    held = set(ledger.claim([run.id for run in runs]))
+    mine = [run for run in runs if run.id in held and not ledger.done(run.id, run.epochs)]
+    ledger.release(held - {run.id for run in mine})
+    return mine
+
+
+def _fewer(runs: Sequence[Run], ledger: Ledger, say: Callable[[str], None]) -> int:
+    """Say that memory was not enough for a stack, and how many to try next."""
+    if len(runs) == 1:
+        raise ValueError("the GPU's memory is not enough for one run; free some, or take --device cpu.")
+    torch.cuda.empty_cache()
+    _forget(ledger, runs)
+    say(f"The GPU's memory was not enough; going on with {len(runs) // 2} runs at once.")
+    return len(runs) // 2
+
+
+def _notes(ledger: Ledger) -> Iterator[tuple[Path, list[str]]]:
+    """Which runs a checkpoint holds is written beside it."""
     for note in sorted(ledger.checkpoint_path("any").parent.glob("stack-*.json")):
-        ids = json.loads(note.read_text())
-        if note.with_suffix(".safetensors").exists() and all(id in by_id for id in ids):
-            return [by_id[id] for id in ids]
-    return []
+        with suppress(FileNotFoundError):  # who trains it has just finished
+            yield note, json.loads(note.read_bytes())
+
+
+def _begun(ledger: Ledger, left: Sequence[Run]) -> list[list[Run]]:
+    """Stacks that were stopped half way and can go on as they were."""
+    by_id = {run.id: run for run in left}
+    found = [[by_id[id] for id in ids] for _, ids in _notes(ledger) if all(id in by_id for id in ids)]
+    return [runs for runs in found if len({_kind(run) for run in runs}) == 1]
+
+
+def _forget(ledger: Ledger, runs: Sequence[Run], but: Path | None = None) -> None:
+    """Delete checkpoints of stacks that can never go on, because runs of theirs start afresh in another."""
+    for note, ids in _notes(ledger):
+        if note != but and not {run.id for run in runs}.isdisjoint(ids):
+            note.unlink(missing_ok=True)
+            note.with_suffix(".safetensors").unlink(missing_ok=True)
 
 
 def _train_stack(
@@ -257,26 +314,30 @@ def _train_stack(
 ) -> bool:
     work = _Work(runs, pictures, device)
     checkpoint = ledger.checkpoint_path(work.key)
+    note = checkpoint.with_suffix(".json")
+    _forget(ledger, runs, but=note)
     start = resume(work.stack, checkpoint)
     for run in runs:
         ledger.begin(run.id, work.header(run), measure.columns())
         ledger.truncate(run.id, start)
-    note = checkpoint.with_suffix(".json")
-    note.parent.mkdir(exist_ok=True)
-    note.write_text(json.dumps([run.id for run in runs]))
-    tick(start * len(runs))
+    told = 0
     with ThreadPoolExecutor() as pool:
 
         def report(epoch: int, margins: NDArray[np.float32], seconds: float) -> None:
-            count = len(runs)
-            lines = pool.map(lambda i: work.line(i, epoch, margins, seconds), range(count))
+            nonlocal told
+            lines = pool.map(lambda i: work.line(i, epoch, margins, seconds), range(len(runs)))
             for run, line in zip(runs, lines, strict=True):
                 ledger.append(run.id, line)
-            tick(count)
+            tick((epoch - told) * len(runs))
+            told = epoch
 
-        done = train(work.stack, runs[0].epochs, report, checkpoint=checkpoint, deadline=deadline)
+        def settle() -> None:
+            ledger.sync()
+            write(note, json.dumps([run.id for run in runs]).encode())
+
+        epochs = runs[0].epochs
+        done = train(work.stack, epochs, report, checkpoint=checkpoint, settle=settle, deadline=deadline)
     if done:
         ledger.sync()
-        checkpoint.unlink(missing_ok=True)
-        note.unlink()
+        _forget(ledger, runs)
     return done

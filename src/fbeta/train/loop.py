@@ -41,6 +41,7 @@ def train(
     report: Report,
     *,
     checkpoint: Path | None = None,
+    settle: Callable[[], None] = lambda: None,
     every: float = 300.0,
     deadline: float | None = None,
 ) -> bool:
@@ -48,7 +49,8 @@ def train(
 
     The margins of an epoch are reported in order from another thread while the next one trains. A checkpoint is
     written every so many seconds and where the deadline ends the loop; all epochs before it have been reported by
-    then. An existing checkpoint is not read here: see `resume`.
+    then, and `settle` is called to make sure of them. However near the deadline, one epoch is trained: so every call
+    gets further. An existing checkpoint is not read here: see `resume`.
     """
     pending: Future[None] | None = None
     saved = time.monotonic()
@@ -69,6 +71,7 @@ def train(
             late = deadline is not None and now + 1.5 * (now - begun) + 10 > deadline
             if checkpoint is not None and stack.epoch < epochs and (late or now - saved > every):
                 pending.result()
+                settle()
                 save(checkpoint, stack.state(), {"epoch": stack.epoch})
                 saved = time.monotonic()
             if late:

@@ -55,10 +55,15 @@ def conv_norm(
     x: Tensor, w: Tensor, c: Conv, gamma: Tensor, beta: Tensor, running: Tensor
 ) -> tuple[Tensor, Statistics]:
     """Convolve, and find the result's mean and 1/σ by channel; `running` ``(R, 2, C)`` follows them."""
-    out = _conv(x, w, c)
-    h = _up(out).flatten(1, 3)
-    mean, var = _by_run(lambda x: x.mean(0), h), _by_run(lambda x: x.var(0, unbiased=False), h)
-    count = h.shape[1]
+
+    def one(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        out = _conv(x, w, c)
+        h = _up(out).flatten(0, 2)
+        mean = h.mean(0)
+        return out, mean, (h - mean).square_().mean(0)  # torch's own variance is ten times slower
+
+    out, mean, var = _by_run(one, x, w)
+    count = x.shape[1] * c.rows.out * c.cols.out
     running[:, 0].lerp_(mean, MOMENTUM)
     running[:, 1].lerp_(var * (count / max(count - 1, 1)), MOMENTUM)
     inverse = (var + EPSILON).rsqrt()
@@ -70,50 +75,69 @@ def conv_line(
     x: Tensor, w: Tensor, c: Conv, scale: Tensor, shift: Tensor, around: Tensor | None, relu: bool
 ) -> Tensor:
     """Convolve and apply a line per channel, as a network in evaluation does."""
-    out = _conv(x, w, c) * _wide(scale) + _wide(shift)
-    out = out if around is None else out + around
-    return (F.relu(out) if relu else out).to(x.dtype)
+
+    def one(x: Tensor, w: Tensor, scale: Tensor, shift: Tensor, around: Tensor | None) -> Tensor:
+        out = _line(_conv(x, w, c), scale, shift)
+        out = out if around is None else out.add_(around)
+        return (out.relu_() if relu else out).to(x.dtype)
+
+    return _by_run(one, x, w, scale, shift, around)[0]
 
 
 def activate(
     h: Tensor, s: Statistics, around: Tensor | None = None, around_s: Statistics | None = None
 ) -> Tensor:
     """relu(scale·h + shift + what goes around)."""
-    out = _up(h) * _wide(s.scale) + _wide(s.shift)
-    if around is not None:
-        out = out + (around if around_s is None else around * _wide(around_s.scale) + _wide(around_s.shift))
-    return F.relu(out).to(h.dtype)
+    if around is not None and around_s is not None:
+        around = _by_run(_line, around, around_s.scale, around_s.shift)[0]
+
+    def one(h: Tensor, scale: Tensor, shift: Tensor, around: Tensor | None) -> Tensor:
+        out = _line(h, scale, shift)
+        return (out if around is None else out.add_(around)).relu_().to(h.dtype)
+
+    return _by_run(one, h, s.scale, s.shift, around)[0]
 
 
 def pool(h: Tensor, s: Statistics | None) -> tuple[Tensor, Tensor]:
     """Activate (if statistics are given) and take the largest of 3×3, every second pixel; and which one it was."""
-    a = h if s is None else activate(h, s)
-    flat = _up(a.flatten(0, 1).permute(0, 3, 1, 2))
-    out, where = F.max_pool2d(flat, 3, 2, 1, return_indices=True)
-    back = [t.permute(0, 2, 3, 1).contiguous().view(*h.shape[:2], *t.shape[2:], -1) for t in (out, where)]
-    return back[0].to(h.dtype), back[1]
+
+    def one(a: Tensor) -> tuple[Tensor, Tensor]:
+        out, where = F.max_pool2d(_first(_up(a)), 3, 2, 1, return_indices=True)
+        return _last(out).to(h.dtype), _last(where)
+
+    out, where = _by_run(one, h if s is None else activate(h, s))
+    return out, where
 
 
 def pool_back(d: Tensor, where: Tensor, h: Tensor, s: Statistics) -> Tensor:
     """The gradient before the activation, from the one after the pool."""
-    runs, batch, high, wide, channels = h.shape
-    out = torch.zeros(runs, batch, high * wide, channels, dtype=_up(h).dtype)
-    out.scatter_add_(2, where.flatten(2, 3), _up(d.flatten(2, 3)))
-    alive = _up(h) * _wide(s.scale) + _wide(s.shift) > 0
-    return (out.view_as(h) * alive).to(h.dtype)
+
+    def one(d: Tensor, where: Tensor, h: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+        out = _up(torch.zeros_like(h))
+        out.flatten(1, 2).scatter_add_(1, where.flatten(1, 2), _up(d.flatten(1, 2)))
+        return _where(_line(h, scale, shift), out).to(h.dtype)
+
+    return _by_run(one, d, where, h, s.scale, s.shift)[0]
 
 
 def norm_back(
     d: Tensor, alive: Tensor | None, h: Tensor, s: Statistics, gamma: Tensor, d_gamma: Tensor, d_beta: Tensor
 ) -> Tensor:
     """The gradient before a normalisation; `alive` is the activation after it (positive where it passes)."""
-    g = _up(d) if alive is None else _up(d) * (alive > 0)
-    hat = (_up(h) - _wide(s.mean)) * _wide(s.inverse)
-    d_beta.copy_(_by_run(lambda x: x.flatten(0, 2).sum(0), g))
-    d_gamma.copy_(_by_run(lambda x: x.flatten(0, 2).sum(0), g * hat))
-    count = h[0].numel() // h.shape[-1]
-    inner = g - _wide(d_beta / count) - hat * _wide(d_gamma / count)
-    return (inner * _wide(gamma * s.inverse)).to(h.dtype)
+
+    def one(
+        d: Tensor, alive: Tensor | None, h: Tensor, gamma: Tensor, mean: Tensor, inverse: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        g, x = _first(_where(alive, _up(d))), _first(_up(h))
+        g, by_gamma, by_beta = torch.ops.aten.native_batch_norm_backward(
+            g, x, gamma, None, None, mean, inverse, True, EPSILON, [True, True, True]
+        )
+        return _last(g).to(h.dtype), by_gamma, by_beta
+
+    out, by_gamma, by_beta = _by_run(one, d, alive, h, gamma, s.mean, s.inverse)
+    d_gamma.copy_(by_gamma)
+    d_beta.copy_(by_beta)
+    return out
 
 
 def conv_back_data(
@@ -127,42 +151,34 @@ def conv_back_data(
     """The gradient before a convolution, plus `add` where `alive` is positive; or added `onto` a tensor."""
     shape = (d.shape[1], c.channels_in, c.rows.size, c.cols.size)
 
-    def one(g: Tensor, k: Tensor) -> Tensor:
-        out: Tensor = grad.conv2d_input(shape, _full(k, c), _first(g), _stride(c), _pad(c))  # type: ignore[no-untyped-call]
-        return out
+    def one(g: Tensor, w: Tensor, add: Tensor | None, alive: Tensor | None) -> Tensor:
+        out = _last(grad.conv2d_input(shape, _kernel(w, c), _first(g), _stride(c), _pad(c)))  # type: ignore[no-untyped-call]
+        return out if add is None else out.add_(_where(alive, add))
 
-    out = _by_run(one, d, w).permute(0, 1, 3, 4, 2)
-    if add is not None:
-        out = out + (add if alive is None else add * (alive > 0))
     if onto is not None:
-        return onto.add_(out)
-    return out.to(d.dtype).contiguous()
+        return onto.copy_(_by_run(one, d, w, onto, None)[0])
+    return _by_run(one, d, w, add, alive)[0]
 
 
 def conv_back_weight(x: Tensor, d: Tensor, c: Conv, out: Tensor) -> None:
     """The gradient of the weights, into `out` ``(R, taps, in, out)``; zero where a channel only fills up."""
-    shape = (c.channels_out, c.channels_in, *_kernel(c))
+    out.zero_()
     for one, g, into in zip(x, d, out, strict=True):
-        x_first, g_first = _image(one, c), _first(g)
-        full = grad.conv2d_weight(x_first, shape, g_first, _stride(c), _pad(c))  # type: ignore[no-untyped-call]
-        live = full[..., c.rows.first : c.rows.first + c.rows.taps, c.cols.first : c.cols.first + c.cols.taps]
-        into.copy_(live.permute(2, 3, 1, 0).flatten(0, 1))
-    if c.pixels:
-        real = torch.zeros(c.channels_in // 4, 4, dtype=out.dtype)
-        real[: c.pixels, :3] = 1
-        out.mul_(real.flatten()[:, None])
+        into = _kernel(into, c)
+        found = grad.conv2d_weight(_image(one, c), into.shape, _first(g), _stride(c), _pad(c))  # type: ignore[no-untyped-call]
+        into.copy_(found)
 
 
 def head(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
     """The margin l₁ − l₀ of a two-column softmax over the mean of all positions: ``(R, B)``."""
     features = _up(x).mean((2, 3))
-    return _by_run(torch.mv, features, w[:, 1] - w[:, 0]) + (b[:, 1] - b[:, 0])[:, None]
+    return _by_run(torch.mv, features, w[:, 1] - w[:, 0])[0] + (b[:, 1] - b[:, 0])[:, None]
 
 
 def head_back(d: Tensor, x: Tensor, w: Tensor, d_w: Tensor, d_b: Tensor) -> Tensor:
     """The gradient before the head; those of its weights into `d_w` and `d_b`."""
     features = _up(x).mean((2, 3))
-    one, level = _by_run(torch.mv, features.mT, d), _by_run(torch.sum, d)
+    one, level = _by_run(lambda f, d: (torch.mv(f.T, d), d.sum()), features, d)
     d_w.copy_(torch.stack([-one, one], 1))
     d_b.copy_(torch.stack([-level, level], 1))
     share = d[..., None] * (w[:, 1] - w[:, 0])[:, None] / (x.shape[2] * x.shape[3])
@@ -177,9 +193,16 @@ def learn(gradient: Tensor, step: Learning) -> None:
         step.shadow.copy_(step.weights)
 
 
-def _by_run(f: Callable[..., Tensor], *stacked: Tensor) -> Tensor:
-    """Reduce every run by itself: over all at once, the order of a sum would depend on their number."""
-    return torch.stack([f(*one) for one in zip(*stacked, strict=True)])
+def _by_run(f: Callable[..., Tensor | tuple[Tensor, ...]], *stacked: Tensor | None) -> tuple[Tensor, ...]:
+    """Put every run through the same calls by itself, and stack what they give; None is None for every run.
+
+    Over all at once, the order of a sum would depend on their number; and what one run needs stays in the cache.
+    """
+    runs = next(len(t) for t in stacked if t is not None)
+    parts = [[None] * runs if t is None else t.unbind() for t in stacked]
+    results = [f(*one) for one in zip(*parts, strict=True)]
+    columns = zip(*(r if isinstance(r, tuple) else (r,) for r in results), strict=True)
+    return tuple(torch.stack(column) for column in columns)
 
 
 def _up(x: Tensor) -> Tensor:
@@ -187,42 +210,51 @@ def _up(x: Tensor) -> Tensor:
     return x if x.dtype == torch.float64 else x.float()
 
 
-def _wide(per_channel: Tensor) -> Tensor:
-    return per_channel[:, None, None, None]
+def _line(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """A line for every channel, in at least single precision and memory of its own."""
+    return (_up(x) * scale).add_(shift)
+
+
+def _where(alive: Tensor | None, d: Tensor) -> Tensor:
+    """A gradient where the activation is positive, else zero, in one pass."""
+    if alive is None:
+        return d
+    result: Tensor = torch.ops.aten.threshold_backward(d, alive.to(d.dtype), 0)
+    return result
 
 
 def _first(x: Tensor) -> Tensor:
     return x.permute(0, 3, 1, 2)
 
 
+def _last(x: Tensor) -> Tensor:
+    return x.permute(0, 2, 3, 1)
+
+
+# A convolution as torch has it. The stem's pixels are unfolded for matrix units (see `Network`); here they are
+# colours again, and those that only fill up are left out.
+
+
 def _stride(c: Conv) -> tuple[int, int]:
-    return c.rows.stride, c.cols.stride
+    return (c.rows.stride, c.rows.stride) if c.pixels else (c.rows.stride, c.cols.stride)
 
 
 def _pad(c: Conv) -> tuple[int, int]:
-    return c.rows.pad, c.cols.pad
+    """Dead taps are left out: at the border, fewer pixels are missing to those that are left."""
+    return c.rows.pad - c.rows.first, c.cols.pad - c.cols.first
 
 
-def _kernel(c: Conv) -> tuple[int, int]:
-    """The kernel's full size; it is symmetric about its padding, or starts at zero."""
-    return tuple(2 * a.pad + 1 if a.pad else a.taps for a in (c.rows, c.cols))  # type: ignore[return-value]
-
-
-def _full(w: Tensor, c: Conv) -> Tensor:
-    full = w.new_zeros(c.channels_out, c.channels_in, *_kernel(c))
-    live = w.reshape(c.rows.taps, c.cols.taps, *w.shape[1:]).permute(3, 2, 0, 1)
-    full[..., c.rows.first : c.rows.first + c.rows.taps, c.cols.first : c.cols.first + c.cols.taps] = live
-    return full
+def _kernel(w: Tensor, c: Conv) -> Tensor:
+    """The view ``(out, in, taps, taps)`` of weights ``(taps, in, out)``."""
+    if c.pixels:
+        return w.view(c.rows.taps, -1, 4, c.channels_out)[:, : c.pixels, :3].permute(3, 2, 0, 1)
+    return w.view(c.rows.taps, c.cols.taps, *w.shape[1:]).permute(3, 2, 0, 1)
 
 
 def _image(x: Tensor, c: Conv) -> Tensor:
-    """One run's images as ``(B, C, H, W)``, along the steps that the convolution reads with."""
-    shape = (x.shape[0], c.rows.size, c.cols.size, c.channels_in)
-    return _first(x.as_strided(shape, (*c.steps, 1), x.storage_offset()))
+    """One run's images as ``(B, C, H, W)``."""
+    return _first(x[:, :, : c.rows.size, :3] if c.pixels else x)
 
 
 def _conv(x: Tensor, w: Tensor, c: Conv) -> Tensor:
-    def one(x: Tensor, w: Tensor) -> Tensor:
-        return F.conv2d(_image(x, c), _full(w, c), None, _stride(c), _pad(c)).permute(0, 2, 3, 1)
-
-    return _by_run(one, x, w)
+    return _last(F.conv2d(_image(x, c), _kernel(w, c), None, _stride(c), _pad(c)))
