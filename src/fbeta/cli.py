@@ -145,7 +145,9 @@ def paper_run(
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Epochs of every run, if not the preset's.")
     ] = None,
-    precision: Annotated[str, typer.Option(help="bf16 or fp32; on a CPU always fp32.")] = "bf16",
+    precision: Annotated[
+        str | None, typer.Option(help="bf16 or fp32, if not the preset's; on a CPU always fp32.")
+    ] = None,
     results: Results = Path("results/paper"),
     device: Annotated[str, typer.Option(help="cuda, cpu, or auto.")] = "auto",
     at_once: Annotated[int, typer.Option(min=1, help="Runs trained together at most.")] = 50,

@@ -49,16 +49,16 @@ def plan(
     presets: Sequence[str] | None,
     repeats: int | None,
     epochs: int | None,
-    precision: str,
+    precision: str | None,
     device: str,
 ) -> list[Run]:
     """Make a plan of runs.
 
-    >>> len(plan(["digits"], ["faithful", "beside"], 2, 3, "fp32", "cpu"))
+    >>> len(plan(["digits"], ["faithful", "beside"], 2, 3, None, "cpu"))
     34
     """
     runs: dict[str, Run] = {}
-    if precision not in PRECISIONS:
+    if precision not in (None, *PRECISIONS):
         raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}; got {precision!r}.")
     if device_of(device).type == "cpu":
         precision = "fp32"  # numbers of 16 bits save memory traffic on a GPU, and nothing here
@@ -68,7 +68,7 @@ def plan(
             named = {"repeats": repeats, "epochs": epochs}
             given = {name: value for name, value in named.items() if value is not None}
             for run in make(_one_of("dataset", dataset, list(SETTINGS)), **given):  # type: ignore[call-arg]
-                run = run if run.precision != "bf16" else replace(run, precision=precision)
+                run = replace(run, precision=precision) if precision and run.usual else run
                 runs[run.id] = run
     return list(runs.values())
 

@@ -46,8 +46,8 @@ def row(
     (1, 1, -2.0, 2, 1)
     """
     counts: dict[str, float | int] = {"loss": loss}
-    # An infinite logit is above every cut but +inf, which means 'none positive'.
-    z = {split: np.minimum(logits[split], _LARGEST) for split in SPLITS}
+    # An infinite logit is beyond every cut between two others: +inf and −inf as cuts mean none and all.
+    z = {split: np.clip(logits[split], -_LARGEST, _LARGEST) for split in SPLITS}
     y = {split: np.asarray(target[split]) != 0 for split in SPLITS}
     broken = any(bool(np.isnan(z[split]).any()) for split in SPLITS)
     for split in SPLITS:

@@ -62,7 +62,7 @@ def loss_name(run: Run) -> str:
 def change_name(run: Run) -> str:
     """What a run does otherwise than the paper, apart from its loss.
 
-    >>> change_name(Run("digits", "bce", learning_rate=0.03, precision="fp32"))
+    >>> change_name(Run("cifar10", "bce", learning_rate=0.03, precision="fp32"))
     'learning rate 0.03, fp32'
     >>> change_name(Run("digits", "bce"))
     ''
@@ -70,7 +70,7 @@ def change_name(run: Run) -> str:
     parts = [f"learning rate {run.learning_rate:g}"] if run.learning_rate != 0.01 else []
     parts += [f"{run.stem} stem"] if run.stem != "imagenet" else []
     parts += [run.remedy] if run.remedy else []
-    parts += [run.precision] if run.precision != "bf16" else []
+    parts += [run.precision] if not run.usual else []
     return ", ".join(parts)
 
 

@@ -32,13 +32,14 @@ class Setting:
     network: str
     positive: int
     width: int = 64
+    precision: str = "bf16"
 
 
 #: `digits` is not in the paper: it is small, needs no download, and takes the whole pipeline through a CPU.
 SETTINGS = {
     "fashion-mnist": Setting("resnet18", positive=0),
     "cifar10": Setting("resnet34", positive=0),
-    "digits": Setting("resnet18", positive=0, width=8),
+    "digits": Setting("resnet18", positive=0, width=8, precision="fp32"),
 }
 
 
@@ -47,7 +48,8 @@ class Run:
     """One training run; every default is the paper's.
 
     `loss` is a name of `fbeta.losses`, or one of `fbeta.paper.readings`. `repeat` fixes split, initial weights
-    and the order of the batches, the same for every loss, so that losses can be compared pair by pair.
+    and the order of the batches, the same for every loss, so that losses can be compared pair by pair. `precision` is
+    the data set's if not given: a GPU's mixed one, or single for the small one that is meant for a CPU.
 
     >>> Run("cifar10", "surrogate", beta=2.0, repeat=3).id
     'cifar10/surrogate-b2-r3'
@@ -60,15 +62,28 @@ class Run:
     repeat: int = 0
     epochs: int = 120
     learning_rate: float = 0.01
-    precision: str = "bf16"
+    precision: str = ""
     stem: str = "imagenet"
     remedy: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.precision:
+            object.__setattr__(self, "precision", SETTINGS[self.dataset].precision)
+
+    @property
+    def usual(self) -> bool:
+        """Whether the precision is that of the data set's other runs.
+
+        >>> Run("cifar10", "bce").usual, Run("cifar10", "bce", precision="fp32").usual
+        (True, False)
+        """
+        return self.precision == SETTINGS[self.dataset].precision
 
     @property
     def label(self) -> str:
         """The run without its data set and its repeat.
 
-        >>> Run("digits", "surrogate", beta=1.0, q=0.3, precision="fp32").label
+        >>> Run("cifar10", "surrogate", beta=1.0, q=0.3, precision="fp32").label
         'surrogate-b1-q0.3-fp32'
         """
         parts = [self.loss]
@@ -77,7 +92,7 @@ class Run:
         parts += [f"lr{self.learning_rate:g}"] if self.learning_rate != 0.01 else []
         parts += [f"{self.stem}-stem"] if self.stem != "imagenet" else []
         parts += [self.remedy] if self.remedy else []
-        parts += [self.precision] if self.precision != "bf16" else []
+        parts += [self.precision] if not self.usual else []
         return "-".join(parts)
 
     @property

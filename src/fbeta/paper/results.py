@@ -253,7 +253,7 @@ def kind(run: Run) -> Kind:
         return "remedy"
     if run.loss not in LOSSES or run.learning_rate != 0.01 or run.stem != "imagenet":
         return "reading"
-    if run.precision != "bf16":
+    if not run.usual:
         return "precision"
     return "beside" if run.q or run.loss in ("bce", "tangent") else "faithful"
 

@@ -205,7 +205,7 @@ def _of(results: Results, kind: Kind) -> list[Group]:
 
 def _counterpart(results: Results, run: Run) -> Group | None:
     """The paper's setting that a reading or a remedy departs from; a loss of another name by what it is made of."""
-    plain = replace(run, learning_rate=0.01, precision="bf16", stem="imagenet", remedy=None)
+    plain = replace(run, learning_rate=0.01, precision="", stem="imagenet", remedy=None)
     kin = next((x for x in ("bce", "mae", "soft", "surrogate", "tangent") if x in run.loss), None)
     for loss in (run.loss, kin, f"balanced-{kin}"):
         if loss is not None:
