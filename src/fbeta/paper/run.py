@@ -223,6 +223,8 @@ def execute(
                     f"Others train the last {len(left)} runs now; if they stop, the same command goes on with them."
                 )
                 return False
+            if not pictures and device.type == "cuda":
+                say("The GPU's kernels are built first; that takes a minute or so, once on a machine.")
             if runs[0].dataset not in pictures:
                 pictures = {runs[0].dataset: Pictures.load(runs[0].dataset)}
             try:
