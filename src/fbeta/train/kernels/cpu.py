@@ -162,11 +162,18 @@ def conv_back_data(
 
 def conv_back_weight(x: Tensor, d: Tensor, c: Conv, out: Tensor) -> None:
     """The gradient of the weights, into `out` ``(R, taps, in, out)``; zero where a channel only fills up."""
-    out.zero_()
+    stride = _stride(c)
+    if c.taps == 1:
+        # Of a 1×1 convolution only the pixels that it reads: with stride 2, odd batches and 8 channels oneDNN 3.12
+        # (torch 2.13) writes past the end of its memory on several threads.
+        x, stride = x[:, :, :: c.rows.stride, :: c.cols.stride], (1, 1)
     for one, g, into in zip(x, d, out, strict=True):
-        into = _kernel(into, c)
-        found = grad.conv2d_weight(_image(one, c), into.shape, _first(g), _stride(c), _pad(c))  # type: ignore[no-untyped-call]
-        into.copy_(found)
+        view = _kernel(into, c)
+        view.copy_(grad.conv2d_weight(_image(one, c), view.shape, _first(g), stride, _pad(c)))  # type: ignore[no-untyped-call]
+    if c.pixels:
+        real = torch.zeros(c.channels_in // 4, 4, dtype=out.dtype)
+        real[: c.pixels, :3] = 1
+        out.mul_(real.flatten()[:, None])
 
 
 def head(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
@@ -231,8 +238,8 @@ def _last(x: Tensor) -> Tensor:
     return x.permute(0, 2, 3, 1)
 
 
-# A convolution as torch has it. The stem's pixels are unfolded for matrix units (see `Network`); here they are
-# colours again, and those that only fill up are left out.
+# A convolution as torch has it, live taps only. The stem's channels are pixels of four colours, laid over one another
+# in memory (see `Network`); torch would copy them apart, so here they are pixels and colours again.
 
 
 def _stride(c: Conv) -> tuple[int, int]:
@@ -240,20 +247,20 @@ def _stride(c: Conv) -> tuple[int, int]:
 
 
 def _pad(c: Conv) -> tuple[int, int]:
-    """Dead taps are left out: at the border, fewer pixels are missing to those that are left."""
     return c.rows.pad - c.rows.first, c.cols.pad - c.cols.first
 
 
 def _kernel(w: Tensor, c: Conv) -> Tensor:
     """The view ``(out, in, taps, taps)`` of weights ``(taps, in, out)``."""
-    if c.pixels:
-        return w.view(c.rows.taps, -1, 4, c.channels_out)[:, : c.pixels, :3].permute(3, 2, 0, 1)
-    return w.view(c.rows.taps, c.cols.taps, *w.shape[1:]).permute(3, 2, 0, 1)
+    inner = (-1, 4) if c.pixels else (c.cols.taps, c.channels_in)
+    return w.view(c.rows.taps, *inner, c.channels_out).permute(3, 2, 0, 1)
 
 
 def _image(x: Tensor, c: Conv) -> Tensor:
     """One run's images as ``(B, C, H, W)``."""
-    return _first(x[:, :, : c.rows.size, :3] if c.pixels else x)
+    if c.pixels:
+        x = x[:, :, : (c.cols.out - 1) * c.rows.stride + c.channels_in // 4]
+    return _first(x)
 
 
 def _conv(x: Tensor, w: Tensor, c: Conv) -> Tensor:
