@@ -189,8 +189,8 @@ class MetricTask(L.LightningModule):
         for k in range(z.shape[1]):
             kept = w[:, k] > 0
             column = [x[kept, k].cpu() for x in rows]
-            # One class alone would send the cut to infinity, NaN nowhere: both leave it as it was.
-            if 0 < column[1].sum() < len(column[1]) and not column[0].isnan().any():
+            # One class alone would send the cut to infinity, NaN and infinite scores nowhere: they leave it as it was.
+            if 0 < column[1].sum() < len(column[1]) and column[0].isfinite().all():
                 best = tune(column[0], column[1], self.metric, column[2]).value
                 self.cut.view(-1)[k] = best
         self._report("val", rows)

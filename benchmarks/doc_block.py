@@ -1,0 +1,25 @@
+"""Tables inside documents: written between two comments, so that a test can tell whether they are still true."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+def read(document: str, name: str) -> str:
+    """What stands between the comments."""
+    text = (DOCS / document).read_text()
+    return text.partition(f"<!-- {name}:start -->\n")[2].partition(f"<!-- {name}:end -->")[0].strip()
+
+
+def write(document: str, name: str, block: str) -> None:
+    """Replace what stands between the comments."""
+    path = DOCS / document
+    before, start, rest = path.read_text().partition(f"<!-- {name}:start -->\n")
+    _, end, after = rest.partition(f"<!-- {name}:end -->")
+    if not (start and end):
+        raise ValueError(
+            f"{path} has no place for {name}: it needs <!-- {name}:start --> and <!-- {name}:end -->."
+        )
+    path.write_text(f"{before}{start}{block}\n{end}{after}")
