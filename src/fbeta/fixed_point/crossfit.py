@@ -1,0 +1,106 @@
+"""Cross-fitting: every row is scored by a model that never saw it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Model = TypeVar("Model")
+Array = NDArray[np.float64]
+
+#: Fits rows with weights (None: all alike) and gives a model; the weights hold the class costs.
+Fit = Callable[[Any, NDArray[Any], Array | None], Model]
+#: Scores rows with a model.
+Score = Callable[[Model, Any], ArrayLike]
+
+
+@dataclass(frozen=True)
+class CrossFit(Generic[Model]):
+    """Scores of rows by models that never saw them.
+
+    A row of fold −1 was in every training part; its score is NaN, and `held` is False.
+
+    Shape: `scores` ``(n,)`` or ``(n, K)``; `fold` ``(n,)``; one model a fold.
+
+    >>> CrossFit(scores=np.array([0.2, 0.9]), models=("a", "b"), fold=np.array([0, 1])).models
+    ('a', 'b')
+    """
+
+    scores: Array
+    models: tuple[Model, ...] = field(repr=False)
+    fold: NDArray[np.int64] = field(repr=False)
+
+    @property
+    def held(self) -> NDArray[np.bool_]:
+        """Which rows have an out-of-fold score."""
+        return self.fold >= 0
+
+    def mean_score(self, score: Score[Model], X: Any) -> Array:
+        """Average the scores of all fold models on new rows: they are paid for, and an average varies less."""
+        parts = [np.asarray(score(model, X), dtype=np.float64) for model in self.models]
+        mean: Array = np.mean(parts, axis=0)
+        return mean
+
+
+def cross_fit(
+    fit: Fit[Model],
+    score: Score[Model],
+    X: Any,
+    y: ArrayLike,
+    folds: ArrayLike,
+    weight: ArrayLike | None = None,
+) -> CrossFit[Model]:
+    """Fit one model a fold on the other folds' rows, and score each row by the model that never saw it.
+
+    Rows of fold −1 are in every training part and get no score (NaN): ``[0, -1, -1, -1]`` is one hold-out.
+
+    Shape: `X` has rows (array, sparse matrix or data frame), `y` ``(n,)`` or ``(n, K)``, `folds` and `weight` ``(n,)``.
+
+    >>> def fit(X, y, weight):  # the point midway between the class means
+    ...     return (X[y == 1].mean() + X[y == 0].mean()) / 2
+    >>> X, y = np.array([0.0, 1.0, 4.0, 5.0]), np.array([0, 0, 1, 1])
+    >>> cross_fit(fit, lambda model, X: X - model, X, y, folds=[0, 1, 0, 1]).scores
+    array([-3., -1.,  1.,  3.])
+    """
+    labels, dealt = np.asarray(y), np.asarray(folds)
+    if dealt.shape != labels.shape[:1]:
+        raise ValueError(f"folds must name one fold a row; got {dealt.shape} for {labels.shape[0]} rows.")
+    if dealt.dtype.kind not in "iu":
+        raise ValueError(f"folds must be whole numbers, −1 for rows to fit on; got {dealt.dtype}.")
+    names = np.unique(dealt[dealt >= 0])
+    if len(names) == 0 or len(np.unique(dealt)) < 2:
+        raise ValueError("One fold leaves no rows to fit on; use two or more, or fold −1 for rows to fit on.")
+    w = None if weight is None else np.asarray(weight, dtype=np.float64)
+    scores: Array | None = None
+    models = []
+    for name in names:
+        held = np.flatnonzero(dealt == name)
+        rest = np.flatnonzero(dealt != name)
+        model = fit(take(X, rest), labels[rest], None if w is None else w[rest])
+        found = np.asarray(score(model, take(X, held)), dtype=np.float64)
+        if found.shape[:1] != held.shape or not np.isfinite(found).all():
+            raise ValueError(
+                f"The model of fold {name} gave scores of shape {found.shape} for {len(held)} rows, or NaN or "
+                "infinite ones; score must give a finite number a row."
+            )
+        if scores is None:
+            scores = np.full((len(dealt), *found.shape[1:]), np.nan)
+        scores[held] = found
+        models.append(model)
+    assert scores is not None
+    return CrossFit(scores, tuple(models), dealt.astype(np.int64))
+
+
+def take(X: Any, rows: NDArray[np.int64]) -> Any:
+    """Take rows of an array, a sparse matrix, a data frame or a list.
+
+    >>> take(np.array([[1, 2], [3, 4]]), np.array([1]))
+    array([[3, 4]])
+    """
+    if isinstance(X, list):
+        return [X[i] for i in rows]
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
