@@ -1,0 +1,158 @@
+"""What `y` means: columns of 0 and 1 to decide on, and the way back to the user's own labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import assert_all_finite, check_array, column_or_1d
+
+Array = NDArray[np.float64]
+
+AVERAGES = ("binary", "macro", "micro")
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The classes of a problem and its columns: one for two classes, one a class for more, one a label.
+
+    With two classes the positive one is always the last: ``classes[1]``.
+
+    >>> labels = Labels.read(["no", "yes", "no"])
+    >>> labels.columns(["no", "yes", "no"]).tolist()
+    [[0.0], [1.0], [0.0]]
+    >>> labels.names(np.array([[0.3], [-1.0]])).tolist()
+    ['yes', 'no']
+    """
+
+    kind: str
+    classes: NDArray[Any]
+
+    @classmethod
+    def read(cls, y: Any, average: str = "binary", pos_label: Any = None) -> Labels:
+        """Find out what a target means, or say what it would take."""
+        check_average(average)
+        check_classification_targets(y)
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        if kind == "multilabel-indicator":
+            return cls("multilabel", np.arange(_matrix(y).shape[1])).allowed(average, pos_label)
+        if kind.endswith("multioutput"):
+            raise ValueError(
+                f"y has {np.shape(y)[1]} columns with other values than 0 and 1; fit one estimator a column, or make "
+                "them columns of 0 and 1."
+            )
+        classes = np.unique(column_or_1d(y))
+        if len(classes) == 1:
+            raise ValueError(
+                f"y holds one class only, {classes.tolist()[0]!r}: nothing can be told apart. Bring rows of both "
+                "classes."
+            )
+        if len(classes) > 2:
+            return cls("multiclass", classes).allowed(average, pos_label)
+        if pos_label is not None:
+            if pos_label not in classes:
+                raise ValueError(
+                    f"pos_label={pos_label!r} is not a class of y, which has {classes.tolist()}."
+                )
+            classes = classes if classes[1] == pos_label else classes[::-1]
+        return cls("binary", classes)
+
+    def allowed(self, average: str, pos_label: Any) -> Labels:
+        """Itself, if several classes or labels can be averaged so."""
+        what = f"{len(self.classes)} classes" if self.kind == "multiclass" else f"{len(self.classes)} labels"
+        if average == "binary":
+            # The first sentence is what scikit-learn's own checks look for.
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {self.kind}: y has {what}, and "
+                "the metric is one of two classes. Set average='macro' for its mean over them, or pick one yourself, "
+                "for example y == 'fraud'."
+            )
+        if pos_label is not None:
+            raise ValueError(
+                f"pos_label names the positive of two classes for average='binary'; y has {what} and average is "
+                f"{average!r}. Leave it None."
+            )
+        if average == "micro" and self.kind == "multiclass":
+            raise ValueError(
+                "average='micro' pools labels that may all be right at once; over classes that exclude each other "
+                "micro F1 is accuracy. Set average='macro'."
+            )
+        return self
+
+    def check_known(self, y: Any) -> None:
+        """Refuse labels that a classifier fitted before has never heard of."""
+        known = self.kind == "multilabel" or np.isin(column_or_1d(y), self.classes).all()
+        if not known:
+            raise ValueError(
+                f"y holds {np.unique(y)[:5].tolist()}, but the fitted classifier's classes are "
+                f"{np.sort(self.classes).tolist()}; name the classes as it does."
+            )
+        if self.kind == "multilabel" and _matrix(y).shape[1] != len(self.classes):
+            raise ValueError(f"y has {_matrix(y).shape[1]} labels; the classifier has {len(self.classes)}.")
+
+    def check_both(self, target: Array) -> None:
+        """Refuse columns without a positive or without a negative row: no cut can be found there."""
+        lone = np.flatnonzero(target.min(0) == target.max(0))
+        if len(lone):
+            what = "label" if self.kind == "multilabel" else "class"
+            name = self.classes.tolist()[1 if self.kind == "binary" else int(lone[0])]
+            some = "all" if target[0, lone[0]] else "none"
+            raise ValueError(
+                f"The rows that the cut of {what} {name!r} is chosen on are {some} of it: y (or a hold-out part of cv) "
+                "holds one class only. Bring rows of both kinds."
+            )
+
+    def columns(self, y: Any) -> Array:
+        """0 and 1, one column a decision."""
+        if self.kind == "multilabel":
+            found: Array = _matrix(y).astype(np.float64)
+            return found
+        values = column_or_1d(y)
+        sought = self.classes[1:] if self.kind == "binary" else self.classes
+        same: Array = (values[:, None] == sought[None, :]).astype(np.float64)
+        return same
+
+    def names(self, decision: Array) -> NDArray[Any]:
+        """The user's labels for decisions above 0: the largest for classes, each on its own for labels."""
+        if self.kind == "multilabel":
+            return (decision > 0).astype(int)
+        index = decision.argmax(1) if self.kind == "multiclass" else (decision[:, 0] > 0).astype(int)
+        found: NDArray[Any] = self.classes[index]
+        return found
+
+    def called(self, decision: Array) -> Array:
+        """The decisions as columns of 0 and 1."""
+        if self.kind != "multiclass":
+            return (decision > 0).astype(np.float64)
+        best: Array = (decision.argmax(1)[:, None] == np.arange(decision.shape[1])).astype(np.float64)
+        return best
+
+    def spread(self, y: Any) -> NDArray[Any]:
+        """What folds must hold evenly: classes, or the columns of labels."""
+        return _matrix(y) if self.kind == "multilabel" else column_or_1d(y)
+
+
+def check_average(average: Any) -> None:
+    """Refuse a name that is no average."""
+    if average not in AVERAGES:
+        raise ValueError(f"average must be one of {', '.join(AVERAGES)}; got {average!r}.")
+
+
+def read_y(y: Any) -> Any:
+    """Bring a target to an array: a vector, or a matrix for labels; a column becomes a vector with a warning."""
+    if hasattr(y, "toarray"):
+        y = y.toarray()
+    found = np.asarray(y)
+    if found.ndim == 2 and found.shape[1] == 1:
+        return column_or_1d(y, warn=True)
+    if found.dtype.kind == "f":
+        assert_all_finite(found, input_name="y")
+    return found
+
+
+def _matrix(y: Any) -> NDArray[Any]:
+    found: NDArray[Any] = check_array(y, accept_sparse=False, dtype=None, input_name="y")
+    return found

@@ -1,0 +1,100 @@
+"""The metric as scikit-learn scores it: `scorer` for searches, `metric_score` for predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import make_scorer
+from sklearn.utils import check_consistent_length
+from sklearn.utils.multiclass import type_of_target
+
+from fbeta.geometry import Confusion
+from fbeta.metrics import Metric
+from fbeta.metrics import metric as read_metric
+from fbeta.sklearn.labels import Array, Labels, check_average, read_y
+
+
+def metric_of(metric: Metric, called: Array, target: Array, weight: Any, average: str) -> float:
+    """Score columns of decisions: pooled for micro, else the mean over columns.
+
+    Shape: `called` and `target` ``(n, K)``, `weight` ``(n,)``.
+
+    >>> from fbeta import FBeta
+    >>> metric_of(FBeta(1), np.array([[1.0], [1.0]]), np.array([[1.0], [0.0]]), None, "binary")
+    0.6666666666666666
+    """
+    w = None if weight is None else np.broadcast_to(np.asarray(weight, dtype=float)[:, None], target.shape)
+    axis = None if average == "micro" else 0
+    return float(np.mean(metric(Confusion.from_predictions(called, target, w, axis=axis))))
+
+
+def metric_score(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    metric: Any = "fbeta:beta=1",
+    average: str = "binary",
+    pos_label: Any = None,
+    sample_weight: Any = None,
+) -> float:
+    """Score predictions by any metric, as scikit-learn's own scores do.
+
+    - `average`: "binary" is the score of `pos_label`; "macro" the mean over all classes (two as well) or labels,
+      "micro" the score of all labels' pooled counts.
+    - `pos_label`: the positive of two classes; the later in order if None.
+
+    Shape: `y_true` and `y_pred` ``(n,)`` with classes, or ``(n, K)`` with labels; `sample_weight` ``(n,)``.
+
+    >>> metric_score(["no", "yes", "yes"], ["yes", "yes", "no"], metric="fbeta:beta=1")
+    0.5
+    """
+    true, called = read_y(y_true), read_y(y_pred)
+    if true.shape != called.shape:
+        raise ValueError(f"y_true and y_pred must have one shape; got {true.shape} and {called.shape}.")
+    check_consistent_length(true, sample_weight)
+    labels = _labels(true, called, average, pos_label)
+    return metric_of(
+        read_metric(metric), labels.columns(called), labels.columns(true), sample_weight, average
+    )
+
+
+def scorer(metric: Any = "fbeta:beta=1", *, average: str = "binary", pos_label: Any = None) -> Any:
+    """Make a scorer of a metric for `cross_val_score`, `GridSearchCV` and their kin.
+
+    It scores what `predict` says; `average` and `pos_label` as in `metric_score`.
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.dummy import DummyClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> round(scorer("fbeta:beta=2")(DummyClassifier(strategy="constant", constant=1).fit(X, y), X, y), 3)
+    0.894
+    """
+    # A slip is refused here, not in the middle of a search.
+    read_metric(metric)
+    check_average(average)
+    return make_scorer(metric_score, metric=metric, average=average, pos_label=pos_label)
+
+
+def _labels(true: NDArray[Any], called: NDArray[Any], average: str, pos_label: Any) -> Labels:
+    if true.ndim == 2 or type_of_target(true) == "multilabel-indicator":
+        return Labels.read(true, average, pos_label)
+    classes = np.unique(np.concatenate([true, called]))
+    if average != "binary":  # over the classes that occur; a part of the data need not hold all of them
+        if len(classes) > 2:
+            return Labels.read(classes, average, pos_label)
+        check_average(average)
+        return Labels("multiclass", classes).allowed(average, pos_label)
+    if len(classes) > 1:
+        return Labels.read(classes, average, pos_label)
+    # A part of the data may hold one class only; which, its rows cannot say.
+    only = classes[0]
+    if pos_label is None and classes.dtype.kind not in "biuf":
+        raise ValueError(
+            f"All rows are {only!r}, and whether that is the positive class is not known; give pos_label."
+        )
+    positive = only > 0 if pos_label is None else only == pos_label
+    other = np.array([only, only], dtype=object)
+    other[0 if positive else 1] = None
+    return Labels("binary", other)

@@ -1,0 +1,176 @@
+"""Any classifier that takes row weights, trained at the metric's own costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fbeta.fixed_point import FixedPoint, class_weights, solve
+from fbeta.sklearn.decision import calibrate
+from fbeta.sklearn.labels import Array, Labels
+from fbeta.sklearn.learner import (
+    Learner,
+    Numbered,
+    mean_of,
+    response_method,
+    scores_of,
+    takes_columns,
+    weight_argument,
+)
+from fbeta.sklearn.meta import MetaDecider, Rows
+from fbeta.sklearn.splitting import inner_folds
+
+
+class TangentMetaClassifier(MetaDecider):
+    r"""Train any classifier that takes ``sample_weight`` with the costs at which its own boundary is the metric's best.
+
+    .. math:: c_1 \propto \frac{\partial M/\partial t}{\pi}, \qquad c_0 \propto \frac{-\partial M/\partial u}{1 - \pi}
+              \qquad \text{at the out-of-fold operating point}
+
+    Costs give models, models an operating point on rows they never saw, the point new costs: `fbeta.fixed_point`.
+    Then the classifier is fitted to all rows with the costs found. It decides where its weighted probability is ½ (or
+    its margin 0), and its probabilities have the costs taken out again: odds · c₀/c₁. A learner without
+    `predict_proba` (an SVM) gets probabilities from Platt scaling on out-of-fold rows.
+
+    - `estimator`: logistic regression, random forest, gradient boosting, SVM, or a pipeline that ends in one.
+    - `metric`, `cv`, `average_folds`, `average`, `pos_label`: as in `ThresholdClassifier`.
+    - `rule`: "own" is the classifier's own boundary; a rule of `fbeta.threshold` moves it, on out-of-fold scores.
+      "auto" is "own", but "shrunk" for several classes: boundaries against the rest do not say which of two to call.
+    - `rounds`, `damping`: of the fixed point; each round fits one model a fold.
+    - `prevalence`: the rate of positives where the model will work, if it is not that of these rows.
+    - `response_method`: "auto" is probabilities where there are any.
+
+    With several classes or labels there is one classifier, and one fixed point, for each.
+
+    Fitted: `estimators_` (one a column), `fixed_points_`, `costs_` ((c₀, c₁) of each column), `cuts_`, `classes_`.
+
+    Shape: X ``(n, d)`` or whatever the estimator takes; y ``(n,)``, or ``(n, K)`` for labels.
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), LogisticRegression())
+    >>> found = TangentMetaClassifier(model, metric="fbeta:beta=2", random_state=0).fit(X, y)
+    >>> round(found.fixed_points_[0].delta, 1)  # F₂/5
+    0.2
+
+    Reference: [narasimhan2015]
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        metric: Any = "fbeta:beta=1",
+        *,
+        rule: Any = "auto",
+        cv: Any = None,
+        rounds: int = 5,
+        damping: float = 0.5,
+        average_folds: bool = False,
+        average: str = "binary",
+        pos_label: Any = None,
+        prevalence: float | None = None,
+        response_method: str = "auto",
+        random_state: Any = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.metric = metric
+        self.rule = rule
+        self.cv = cv
+        self.rounds = rounds
+        self.damping = damping
+        self.average_folds = average_folds
+        self.average = average
+        self.pos_label = pos_label
+        self.prevalence = prevalence
+        self.response_method = response_method
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **params: Any
+    ) -> TangentMetaClassifier:
+        """Solve the fixed point of every column on out-of-fold rows, then fit to all rows at its costs.
+
+        `sample_weight` multiplies the costs. `groups` stay together in a fold. Other `params` go to the estimator's
+        `fit`.
+        """
+        if self.average == "micro":
+            raise ValueError(
+                "TangentMetaClassifier finds costs for each label on its own, which is average='macro'; for 'micro' "
+                "use ThresholdClassifier or MetricClassifier."
+            )
+        rows = self._read(X, y, sample_weight, groups, params)
+        if takes_columns(self.estimator):
+            raise TypeError(
+                f"TangentMetaClassifier fits one classifier a label itself; hand it the one inside "
+                f"{type(self.estimator).__name__}."
+            )
+        if weight_argument(self.estimator) is None:
+            raise TypeError(
+                f"{type(self.estimator).__name__}.fit takes no sample_weight, so costs cannot reach it; use "
+                "ThresholdClassifier, which moves the cut instead."
+            )
+        self._method = response_method(self.estimator, self.response_method)
+        self.labels_ = self._labels(rows.y)
+        self._for_one_decision(prevalence=self.prevalence)
+        target = self.labels_.columns(rows.y)
+        fold = inner_folds(self.cv, self.labels_.spread(rows.y), rows.X, rows.groups, self._seed())
+        solved = [self._solve(rows, column, fold) for column in target.T]
+        self.fixed_points_ = [point for point, _ in solved]
+        self.estimators_ = [models for _, models in solved]
+        self.costs_ = np.array([point.costs for point in self.fixed_points_])
+        self._remember(self.estimators_[0][0])
+        self._calibrate(rows, target)
+        return self
+
+    def _solve(self, rows: Rows, column: Array, fold: Any) -> tuple[FixedPoint[list[Any]], list[Any]]:
+        """The fixed point of one column, and the models that will answer for it."""
+        truth = column.astype(int)
+        # Two classes keep their names, so that the fitted classifier speaks the user's language.
+        one = self.labels_ if self.labels_.kind == "binary" else Labels("binary", np.array([0, 1]))
+        learner = Learner(
+            self.estimator, one, one.classes[truth], column[:, None], self._method, params=rows.params
+        )
+        X = Numbered.all(rows.X, len(truth))
+        point = solve(
+            learner.fit,
+            learner.score_one,
+            X,
+            truth,
+            self.metric,
+            fold,
+            rows.weight,
+            rounds=self.rounds,
+            damping=self.damping,
+            prevalence=self.prevalence,
+        )
+        if self.average_folds:
+            return point, [model for models in point.crossfit.models for model in models]
+        return point, learner.fit(X, truth, class_weights(truth, point.delta, rows.weight))
+
+    def _calibrate(self, rows: Rows, target: Array) -> None:
+        """Probabilities without the costs, and the cut: the classifier's own, or a rule's."""
+        held = self.fixed_points_[0].crossfit.held
+        scores = np.stack([point.crossfit.scores[held] for point in self.fixed_points_], axis=1)
+        weight = None if rows.weight is None else rows.weight[held]
+        self._slope, self._offset = np.ones(len(self.costs_)), np.log(self.costs_[:, 0] / self.costs_[:, 1])
+        if self._method == "decision_function":
+            self._slope, self._offset = calibrate(scores, target[held], weight)
+        log_odds = self._slope * scores + self._offset
+        rule = self.rule
+        if isinstance(rule, str) and rule == "auto":
+            rule = "shrunk" if self.labels_.kind == "multiclass" else "own"
+        # At the classifier's own boundary its score is 0.
+        self._cut(log_odds, target[held], weight, rule, own=self._offset, prevalence=self.prevalence)
+
+    def _log_odds(self, X: Any) -> Array:
+        one = self.labels_ if self.labels_.kind == "binary" else Labels("binary", np.array([0, 1]))
+        columns = [
+            mean_of([scores_of(model, X, one, self._method) for model in models], self._method)
+            for models in self.estimators_
+        ]
+        result: Array = self._slope * np.concatenate(columns, axis=1) + self._offset
+        return result

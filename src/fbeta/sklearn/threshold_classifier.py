@@ -1,0 +1,142 @@
+"""Any classifier, cut where the metric wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fbeta.fixed_point import cross_fit
+from fbeta.sklearn.decision import calibrate
+from fbeta.sklearn.labels import Array
+from fbeta.sklearn.learner import Learner, Numbered, columns_of, is_native, mean_of, response_method
+from fbeta.sklearn.meta import MetaDecider, Rows, check_fitted
+from fbeta.sklearn.splitting import inner_folds
+
+
+class ThresholdClassifier(MetaDecider):
+    """Fit any classifier and cut its scores where a metric wants it, by a cut from rows it never saw.
+
+    - `estimator`: a classifier with `predict_proba` or `decision_function`.
+    - `metric`: a `Metric`, a spec such as "fbeta:beta=2", or a function of (tp, fp, fn, tn).
+    - `rule`: how the cut is chosen ("shrunk", "exact", "plugin", "constant"): see `fbeta.threshold`.
+    - `cv`: the folds that give out-of-fold scores: None (five, fewer where the rarest class is small), a number, or
+      a splitter; see `inner_folds`. The estimator is then fitted once more, on all rows.
+    - `average_folds`: keep the models of the folds and average their scores, instead of that last fit.
+    - `prefit`: `estimator` is fitted, and stays as it is; `fit` only finds the cut. **You promise that the rows handed
+      to `fit` are new to it**: a cut from rows a model was trained on is too high, every time.
+    - `average`: "binary", or for more classes and for labels the "macro" mean (for labels also "micro"). Labels are cut
+      each on its own; of classes the one is called that is worth most to the metric, see `best_calls`. With two classes
+      the metric is the positive one's, whatever `average` says.
+    - `pos_label`: the positive of two classes; None is the later in order. ``classes_[1]`` is always the positive one,
+      so with the earlier class as `pos_label` the order of ``classes_`` is turned around. Scores of scikit-learn
+      that expect sorted classes (log loss, ROC AUC) are wrong then; for those fit on ``y == "ill"``.
+    - `subject_to`, `prevalence`: constraints on the cut, and the rate of positives where it will be used: see `tune`.
+      Not for several classes. Probabilities stay those of rows like these.
+    - `response_method`: "auto" is probabilities where there are any.
+
+    Fitted: `estimator_` (or `models_`, one a fold), `thresholds_` (a `Threshold` a column, with `.value`, `.score`
+    and `.interval`), `cuts_` (log odds), `classes_`; for several classes `gains_`.
+
+    Shape: X ``(n, d)`` or whatever the estimator takes; y ``(n,)``, or ``(n, K)`` for labels.
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), LogisticRegression())
+    >>> cut = ThresholdClassifier(model, metric="fbeta:beta=2", random_state=0).fit(X, y)
+    >>> 0 < cut.thresholds_[0].value < 0.5
+    True
+
+    Reference: [lipton2014]
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        metric: Any = "fbeta:beta=1",
+        *,
+        rule: Any = "shrunk",
+        cv: Any = None,
+        prefit: bool = False,
+        average_folds: bool = False,
+        average: str = "binary",
+        pos_label: Any = None,
+        subject_to: Mapping[Any, float] | None = None,
+        prevalence: float | None = None,
+        response_method: str = "auto",
+        random_state: Any = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.metric = metric
+        self.rule = rule
+        self.cv = cv
+        self.prefit = prefit
+        self.average_folds = average_folds
+        self.average = average
+        self.pos_label = pos_label
+        self.subject_to = subject_to
+        self.prevalence = prevalence
+        self.response_method = response_method
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **params: Any
+    ) -> ThresholdClassifier:
+        """Cross-fit, choose the cut on out-of-fold scores, fit once more on all rows.
+
+        `sample_weight` weighs rows for the cut, and for the estimator if it takes weights. `groups` stay together in a
+        fold. Other `params` go to the estimator's `fit`.
+        """
+        rows = self._read(X, y, sample_weight, groups, params)
+        self._method = response_method(self.estimator, self.response_method)
+        scores, target, weight = self._prefit(rows) if self.prefit else self._cross_fit(rows)
+        k = len(scores[0])
+        self._slope, self._offset = np.ones(k), np.zeros(k)
+        if self._method == "decision_function":
+            self._slope, self._offset = calibrate(scores, target, weight)
+        log_odds = self._slope * scores + self._offset
+        self._cut(log_odds, target, weight, self.rule, subject_to=self.subject_to, prevalence=self.prevalence)
+        return self
+
+    def _cross_fit(self, rows: Rows) -> tuple[Array, Array, Array | None]:
+        self.labels_ = self._labels(rows.y)
+        self._for_one_decision(subject_to=self.subject_to, prevalence=self.prevalence)
+        target = self.labels_.columns(rows.y)
+        fold = inner_folds(self.cv, self.labels_.spread(rows.y), rows.X, rows.groups, self._seed())
+        native = is_native(self.estimator, self.labels_)
+        learner = Learner(
+            self.estimator, self.labels_, rows.y, target, self._method, native, rows.params, rows.weigh
+        )
+        X = Numbered.all(rows.X, len(rows.y))
+        found = cross_fit(learner.fit, learner.score, X, rows.y, fold, rows.weight)
+        models = list(found.models) if self.average_folds else [learner.fit(X, rows.y, rows.weight)]
+        self._ask(models)
+        held = found.held
+        return found.scores[held], target[held], None if rows.weight is None else rows.weight[held]
+
+    def _prefit(self, rows: Rows) -> tuple[Array, Array, Array | None]:
+        check_fitted(self.estimator)
+        several = rows.y.ndim == 2 or not hasattr(self.estimator, "classes_")
+        self.labels_ = self._labels(rows.y if several else np.asarray(self.estimator.classes_))
+        self._for_one_decision(subject_to=self.subject_to, prevalence=self.prevalence)
+        self.labels_.check_known(rows.y)
+        self._ask([[self.estimator]])
+        return self._scores(rows.X), self.labels_.columns(rows.y), rows.weight
+
+    def _ask(self, models: list[list[Any]]) -> None:
+        self.models_ = models
+        if len(models) == 1 and len(models[0]) == 1:
+            self.estimator_ = models[0][0]
+        self._remember(models[0][0])
+
+    def _scores(self, X: Any) -> Array:
+        """Mean score over models, each asked for all its columns."""
+        parts = [columns_of(models, X, self.labels_, self._method) for models in self.models_]
+        return mean_of(parts, self._method)
+
+    def _log_odds(self, X: Any) -> Array:
+        return self._slope * self._scores(X) + self._offset
