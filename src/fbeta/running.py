@@ -16,6 +16,9 @@ from fbeta import ranks
 from fbeta.geometry import Confusion
 from fbeta.task import WIDE, Batch, check_task, read
 
+#: Over labels or classes; "each" takes labels for problems of their own.
+AVERAGES = ("macro", "micro", "each")
+
 
 def decisions(logits: Tensor, *, soft: bool, exclusive: bool = False) -> tuple[Tensor, Tensor]:
     """How much of each element is called positive, and how much negative.
@@ -123,7 +126,7 @@ class RunningConfusion(Exact):
         super().__init__()
         check_task(task, num_labels)
         one_of("counts", counts, ("hard", "soft"))
-        one_of("average", average, ("macro", "micro"))
+        one_of("average", average, AVERAGES if task == "multilabel" else AVERAGES[:2])
         if memory is not None and not (is_number(memory) and memory > 0):
             raise ValueError(
                 f"memory is a number of positives above 0, or None for no forgetting; got {memory!r}."
@@ -136,7 +139,7 @@ class RunningConfusion(Exact):
             )
         self.memory, self.damping, self.soft = memory, damping, counts == "soft"
         self.task, self.num_labels, self.ignore_index = task, num_labels, ignore_index
-        self.columns = task in WIDE and average == "macro"
+        self.columns = task in WIDE and average != "micro"
         self.check, self.process_group, self.sync, self.accumulate = check, process_group, sync, accumulate
         shape = (4, num_labels or 1) if self.columns else (4,)
         # Double precision: at a prevalence of 1e-6 a few hundred positives come with 1e8 negatives.

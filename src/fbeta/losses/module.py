@@ -18,7 +18,7 @@ from fbeta.geometry import Confusion
 from fbeta.losses import fused
 from fbeta.metrics import Metric, check_prevalence
 from fbeta.metrics import metric as read_metric
-from fbeta.running import Exact, one_of
+from fbeta.running import AVERAGES, Exact, one_of
 from fbeta.task import TASKS, WIDE, Batch, check_task, convert, validate
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -50,7 +50,8 @@ class Loss(Exact, ABC):
     - `class_counts`: (negatives, positives), or for multi-class one count a class, in the training stream, where
       a sampler changes the rate. If only one of the two is given it serves for both; neither is ever taken from
       a single batch.
-    - `task`, `num_labels`, `average`: see `fbeta.task`; "macro" or "micro" over labels or classes.
+    - `task`, `num_labels`, `average`: see `fbeta.task`; "macro" or "micro" over labels or classes, or "each" where the
+      columns are problems of their own (many runs side by side) and share no scale.
     - `reduction`: "mean" is Σwℓ/Σw over kept elements, "sum" Σwℓ, "none" the elements wℓ.
     - `ignore_index`: targets of this value are left out.
     - `check`: True looks at every value (and raises on NaN logits), None where that is free, False never.
@@ -93,7 +94,7 @@ class Loss(Exact, ABC):
     ) -> None:
         super().__init__()
         check_task(task, num_labels)
-        one_of("average", average, ("macro", "micro"))
+        one_of("average", average, AVERAGES if task == "multilabel" else AVERAGES[:2])
         if reduction not in self.reductions:
             why = " A loss of a whole set has no elements." if reduction == "none" else ""
             raise ValueError(
@@ -105,7 +106,7 @@ class Loss(Exact, ABC):
         self.task, self.num_labels, self.average = task, num_labels, average
         self.reduction, self.ignore_index, self.check = reduction, ignore_index, check
         self.process_group, self.sync = process_group, sync
-        self.columns = task in WIDE and average == "macro"
+        self.columns = task in WIDE and average != "micro"
         if task not in self.tasks:
             raise ValueError(
                 f"{type(self).__name__} cannot do task={task!r}; it can do {', '.join(self.tasks)}."

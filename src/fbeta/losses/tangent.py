@@ -157,7 +157,8 @@ class TangentLoss(Loss, name="tangent"):
             fresh = np.stack(
                 np.broadcast_arrays(*tangent_costs(self.target_metric, start, None if exclusive else stream))
             )
-        self.remember("fresh", fresh / fresh.sum(0).mean())
+        scale = fresh.sum(0)
+        self.remember("fresh", fresh / (scale if self.average == "each" else scale.mean()))
 
     @property
     def q(self) -> float:
@@ -214,7 +215,9 @@ class TangentLoss(Loss, name="tangent"):
         sound = found.isfinite().all(0) & (found.sum(0) > 0)
         known = sound & (counted.positives > 0) & (counted.negatives > 0)
         # Both on the scale of one on average over columns, so that they can be mixed.
-        total = torch.where(known, found.sum(0), 0.0).sum() / known.sum().clamp(min=1)
+        total = found.sum(0)
+        if self.average != "each":
+            total = torch.where(known, total, 0.0).sum() / known.sum().clamp(min=1)
         found = found / torch.where(total > 0, total, 1.0)
         trust = known.to(found.dtype)
         if self.warmup:
@@ -239,7 +242,7 @@ class TangentLoss(Loss, name="tangent"):
         scale = prices.sum(0)
         delta = (prices[0] / scale).clamp(self.epsilon, 1 - self.epsilon)
         # A macro average needs each column's own scale: dropping it would drop the weight on rare labels.
-        scale = scale / scale.mean()
+        scale = torch.ones_like(scale) if self.average == "each" else scale / scale.mean()
         return scale * delta, scale * (1 - delta)
 
     @property
