@@ -64,6 +64,12 @@ class BoosterClassifier(Decider):
     history_: tuple[Round, ...]
     costs_: tuple[float, float]
     n_rounds_: int
+    out_of_fold_: Array
+
+    @property
+    def boundary_(self) -> float:
+        """The log odds of the loss's own cut, where the booster's score is 0."""
+        return float(np.squeeze(self._offset))
 
     @abstractmethod
     def _params(self, seed: int) -> dict[str, Any]:
@@ -105,6 +111,8 @@ class BoosterClassifier(Decider):
         slope, self._offset = calibrate(scores, truth, w)
         self._slope = np.maximum(slope, FLAT)
         log_odds = self._slope * scores + self._offset
+        self.out_of_fold_ = np.full(len(target), np.nan)
+        self.out_of_fold_[held] = log_odds[:, 0]
         # The loss's own cut is at score 0.
         self._cut(log_odds, truth, w, self.rule, own=self._offset)
         return self

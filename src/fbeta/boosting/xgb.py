@@ -90,7 +90,8 @@ class XGBMetricClassifier(BoosterClassifier):
     - `n_estimators` … `reg_lambda`, `n_jobs`: XGBoost's own, None its defaults; `params`: any others, by its names.
       Only `max_delta_step` is 3, without which rare positives make it diverge.
 
-    Fitted: `classes_`, `costs_` (c₀, c₁), `thresholds_`, `cuts_` (log odds), `n_rounds_`, `models_`, `history_`.
+    Fitted: `classes_`, `costs_` (c₀, c₁), `thresholds_`, `cuts_` (log odds), `n_rounds_`, `models_`, `history_`,
+    `out_of_fold_` (log odds of the rows by models that did not see them), `boundary_` (log odds of the loss's own cut).
 
     Shape: X ``(n, d)``, dense or CSR, NaN is a missing value; y ``(n,)`` with two classes.
 
