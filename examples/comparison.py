@@ -22,7 +22,7 @@ import torch
 from digits import ROOT, Rows, fit, markdown, publish, show, versions
 from rich.console import Console
 from rich.progress import track
-from scipy.stats import t as student  # type: ignore[import-untyped]
+from scipy.stats import t as student
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 

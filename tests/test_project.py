@@ -1,6 +1,7 @@
 """The shape of the project: layers, public names, start-up cost, documents that cannot go stale."""
 
 import ast
+import importlib
 import importlib.util
 import json
 import re
@@ -18,11 +19,12 @@ SOURCE = ROOT / "src" / "fbeta"
 
 # Imports point down, or along a line from right to left; never up. `fbeta` itself is lazy and imports nothing.
 LAYERS = [
-    ["dual", "geometry", "metrics"],
+    ["dual", "geometry", "metrics", "results"],
     ["task", "ranks", "running", "losses", "threshold", "fixed_point"],
     ["explain", "data", "models"],
     ["train", "paper"],
     ["lightning", "sklearn", "boosting"],
+    ["comparison", "report"],
     ["cli"],
 ]
 THIRD_PARTY = {
@@ -38,11 +40,14 @@ THIRD_PARTY = {
     "running": {"torch"},
     "losses": {"torch", "numpy", "triton"},
     "explain": {"numpy", "rich", "matplotlib", "plotly"},
-    "data": {"numpy", "PIL", "sklearn"},
+    "data": {"numpy", "PIL", "polars", "sklearn"},
     "models": {"numpy", "torch"},
     "train": {"numpy", "torch", "triton", "safetensors"},
     "paper": {"numpy", "torch", "rich", "matplotlib", "PIL"},
     "lightning": {"lightning", "pytorch_lightning", "torch"},
+    "results": set(),
+    "comparison": {"numpy", "polars", "rich", "scipy", "sklearn", "torch"},
+    "report": {"jinja2", "markupsafe", "rich"},
     "cli": {"typer"},
 }
 
@@ -91,14 +96,25 @@ def test_public_names():
 
 
 def test_modules_load_by_attribute():
-    code = "import fbeta; print(fbeta.lightning.MetricTask.__name__, fbeta.losses.names()[0], fbeta.explain.__name__)"
-    assert fresh(code).split() == ["MetricTask", "anyloss", "fbeta.explain"]
+    code = """
+import fbeta
+print(fbeta.lightning.MetricTask.__name__, fbeta.losses.names()[0], fbeta.explain.__name__)
+print(fbeta.sklearn.MetricClassifier.__name__, fbeta.boosting.xgboost_objective.__name__, fbeta.fixed_point.__name__)
+"""
+    assert fresh(code).split() == [
+        "MetricTask",
+        "anyloss",
+        "fbeta.explain",
+        "MetricClassifier",
+        "xgboost_objective",
+        "fbeta.fixed_point",
+    ]
 
 
 def test_pinned_names_are_there():
     pinned = """Confusion Metric metric FBeta Jaccard Tversky Kappa MCC GMean BalancedAccuracy Accuracy
     FowlkesMallows Precision Recall Specificity Cost SurrogateLoss TangentLoss SoftLoss RunningConfusion
-    tune Threshold"""
+    tune Threshold compare"""
     assert set(pinned.split()) <= set(fbeta.__all__)
 
 
@@ -144,6 +160,15 @@ def test_readme_table_is_the_committed_result():
     spec.loader.exec_module(digits)
     block = (ROOT / "README.md").read_text().split(digits.START)[1].split(digits.END)[0]
     assert block.strip() == digits.render(json.loads((ROOT / "docs" / "demo.json").read_text()))
+
+
+@pytest.mark.parametrize("name", ["boosting", "cuts"])
+def test_tables_in_the_docs_are_the_committed_results(name, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    block = importlib.import_module("doc_block")
+    summary = importlib.import_module({"boosting": "boosting_page", "cuts": "cuts"}[name]).summary
+    result = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text())
+    assert block.read(f"{name}.md", name) == summary(result)
 
 
 def test_readme_snippet_runs():

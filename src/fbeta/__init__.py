@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fbeta.comparison import compare as compare
     from fbeta.geometry import Confusion as Confusion
     from fbeta.losses import SoftLoss as SoftLoss
     from fbeta.losses import SurrogateLoss as SurrogateLoss
@@ -45,11 +46,15 @@ _HOME = {
     "losses": ["SurrogateLoss", "TangentLoss", "SoftLoss"],
     "running": ["RunningConfusion"],
     "threshold": ["tune", "Threshold"],
+    "comparison": ["compare"],
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 # Modules that `fbeta.name` may load by itself; an extra that is missing says so then.
-_MODULES = {*_HOME, "data", "explain", "lightning", "models", "paper", "ranks", "task", "train"}
+_MODULES = {
+    *_HOME, "boosting", "data", "explain", "fixed_point", "lightning", "models", "paper", "ranks", "report", "results",
+    "sklearn", "task", "train",
+}  # fmt: skip
 
 __all__ = sorted(_MODULE_OF)
 

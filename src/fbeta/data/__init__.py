@@ -1,56 +1,154 @@
-"""Data sets by name: `fetch` brings one here, `load` reads it. Same bytes whichever source they came from.
+"""Data by name or by path: `fetch` brings a named set here, `load` reads a set or a file of one's own.
 
-A data set is one file with a `DATASET`, and one line in `_SETS`.
+The same bytes whichever source they came from. A data set is one file with a `DATASET`, and one line in `_SETS`.
 """
 
 from __future__ import annotations
 
 import difflib
+import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from fbeta.data import cifar10, digits, fashion_mnist
+from fbeta.data import breast_cancer, cifar10, creditcard, digits, fashion_mnist, keel
 from fbeta.data.cached import root
 from fbeta.data.dataset import DataError, Dataset, Images, Progress
 
-__all__ = ["DataError", "Dataset", "Images", "fetch", "get", "load", "names", "path", "root"]
+if TYPE_CHECKING:
+    from fbeta.data.tables import Table
 
-_SETS: dict[str, Dataset[Images]] = {
-    dataset.name: dataset for dataset in (digits.DATASET, fashion_mnist.DATASET, cifar10.DATASET)
+__all__ = [
+    "DataError",
+    "Dataset",
+    "Images",
+    "fetch",
+    "get",
+    "load",
+    "load_images",
+    "load_table",
+    "names",
+    "path",
+    "root",
+]
+
+_SETS: dict[str, Dataset[Any]] = {
+    module.DATASET.name: module.DATASET
+    for module in (digits, fashion_mnist, cifar10, breast_cancer, creditcard, keel)
 }
 
 
 def names() -> list[str]:
-    """The names of all data sets.
+    """The names of all data sets; `keel` is a hundred tables, each loaded as `keel/…`.
 
     >>> names()
-    ['digits', 'fashion-mnist', 'cifar10']
+    ['digits', 'fashion-mnist', 'cifar10', 'breast-cancer', 'creditcard', 'keel']
     """
     return list(_SETS)
 
 
-def get(name: str) -> Dataset[Images]:
+def get(name: str) -> Dataset[Any]:
     """A data set's facts, without its content.
 
     >>> get("cifar10").shape
     (32, 32, 3)
+    >>> get("keel/yeast4").name
+    'keel/yeast4'
     """
+    family, _, table = name.partition("/")
+    if family == "keel" and table in keel.NAMES:
+        return keel.member(table)
     if name not in _SETS:
-        near = difflib.get_close_matches(name, _SETS, n=1)
+        known = [f"keel/{table}" for table in keel.NAMES] if family == "keel" else names()
+        near = difflib.get_close_matches(name, known, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"Unknown data set {name!r}.{hint} Choices: {', '.join(names())}.")
     return _SETS[name]
 
 
-def load(name: str) -> Images:
-    """Read a data set that is here, verified; DataError says how to fetch it.
+def load(
+    source: str | Path, target: str | None = None, positive: str | None = None, **options: Any
+) -> Images | Table:
+    """Read a data set that is here, verified, or a table of one's own; DataError says how to fetch a set.
 
-    Shape: images (N, height, width, channels) of uint8, labels (N,) of int64.
+    A set of images is `Images` unless a target or a positive class is asked for; see `load_images` and `load_table`.
 
     >>> digits = load("digits")
     >>> digits.train.shape, digits.test.shape, digits.train.max()
     ((1438, 8, 8, 1), (359, 8, 8, 1), np.uint8(255))
+    >>> load("digits", positive="0")
+    Table('digits', 1,797 rows, 61 columns, 178 (9.9 %) of class '0')
     """
-    return get(name).load()
+    if not _is_path(source) and get(str(source)).kind == "images" and not (target or positive or options):
+        return load_images(str(source))
+    return load_table(source, target, positive, **options)
+
+
+def load_images(name: str) -> Images:
+    """Read a set of images that is here, verified.
+
+    Shape: images (N, height, width, channels) of uint8, labels (N,) of int64.
+
+    >>> load_images("digits").classes[:3]
+    ('0', '1', '2')
+    """
+    images = get(name).load()
+    if not isinstance(images, Images):
+        raise ValueError(f"{name} is a table, not images: use load_table.")
+    return images
+
+
+def load_table(
+    source: str | Path,
+    target: str | None = None,
+    positive: str | None = None,
+    *,
+    group: str | None = None,
+    time: str | None = None,
+    drop: Sequence[str] = (),
+    delimiter: str | None = None,
+    duplicates: bool = True,
+) -> Table:
+    """Read a table: a file by its path (see `tables.read_table`), a set by its name.
+
+    A set has its own target. One of images is a table of pixels, with the class `positive` (the first, if none is
+    given) against the rest.
+
+    >>> table = load_table("breast-cancer")
+    >>> table.notes[0]
+    "positive is diagnosis 'malignant', as asked: 212 of 569 rows."
+    """
+    try:
+        from fbeta.data import tables
+    except ImportError as error:  # pictures do not need polars, so it comes with the first table only
+        raise DataError(str(error)) from error
+    if _is_path(source):
+        if target is None:
+            raise tables.TableError(
+                f"which column of {source} is the target? Name it: target='…' (--target)."
+            )
+        return tables.read_table(
+            source,
+            target,
+            positive,
+            group=group,
+            time=time,
+            drop=drop,
+            delimiter=delimiter,
+            duplicates=duplicates,
+        )
+    asked = {"group": group, "time": time, "drop": drop, "delimiter": delimiter}
+    if given := [option for option, value in asked.items() if value]:
+        raise tables.TableError(f"{source} has its own columns and split: leave {', '.join(given)} out.")
+    held = get(str(source)).load()
+    table: Table = tables.from_images(held, positive) if isinstance(held, Images) else held
+    if target not in (None, table.target):
+        raise tables.TableError(f"{source} has its own target, {table.target!r}: leave target out.")
+    if positive not in (None, table.positive):
+        raise tables.TableError(
+            f"{source} has its own positive class, {table.positive!r}: leave positive out."
+        )
+    return table
 
 
 def path(name: str) -> Path:
@@ -71,3 +169,12 @@ def fetch(name: str, source: str = "auto", progress: Progress | None = None) -> 
     'digits.csv.gz'
     """
     return get(name).fetch(source, progress)
+
+
+def _is_path(source: str | Path) -> bool:
+    """A name has neither an ending nor, but for KEEL's, a folder before it."""
+    if isinstance(source, Path):
+        return True
+    if source in _SETS or source.startswith("keel/"):
+        return False
+    return os.sep in source or bool(Path(source).suffix) or Path(source).is_file()

@@ -8,7 +8,7 @@ import os
 import subprocess
 import tarfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -57,7 +57,9 @@ def members(archive: Path, names: Collection[str]) -> Iterator[tuple[str, IO[byt
                 yield member.name, stream
 
 
-def run(*command: str, folder: Path, output: Path | None = None) -> None:
+def run(
+    *command: str, folder: Path, output: Path | None = None, env: Mapping[str, str] | None = None
+) -> None:
     """Run a program in a folder, its output into a file; DataError has its own words when it fails."""
     with open(output or os.devnull, "wb") as out:
         try:
@@ -67,12 +69,13 @@ def run(*command: str, folder: Path, output: Path | None = None) -> None:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.PIPE,
-                env={**os.environ, "LC_ALL": "C"},
+                env={**os.environ, "LC_ALL": "C", **(env or {})},
             )
         except OSError as error:
             raise DataError(f"{os.path.basename(command[0])} does not run: {error.strerror}") from error
     if done.returncode:
         said = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-        key = [line for line in said if "reason:" in line or line.startswith("E:")]  # npm's and apt's own
+        marks = ("E:", "ERROR:")  # apt's and pip's own; npm gives a reason
+        key = [line for line in said if "reason:" in line or line.startswith(marks)]
         why = [*key, *said, "it gave no reason"][0]
         raise DataError(f"{os.path.basename(command[0])} {command[1]} failed: {why[:200]}")

@@ -106,12 +106,16 @@ Source = Callable[[Job], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Cached(Dataset[Kind]):
-    """A data set of files in `root()/name`. Its sources are tried in order; `offline` says what else helps."""
+    """A data set of files in `root()/name`, or in `root()/home` where it shares them with others.
+
+    Its sources are tried in order; `offline` says what else helps.
+    """
 
     files: Mapping[str, File]
     sources: Mapping[str, Source]
     read: Callable[[Path], Kind]
     offline: str
+    home: str = ""
 
     @property
     def origins(self) -> tuple[str, ...]:  # noqa: D102
@@ -124,7 +128,7 @@ class Cached(Dataset[Kind]):
     @property
     def folder(self) -> Path:
         """Where the files belong."""
-        return root() / self.name
+        return root() / (self.home or self.name)
 
     def here(self) -> bool:  # noqa: D102
         return all(_size(self.folder / name) == file.size for name, file in self.files.items())

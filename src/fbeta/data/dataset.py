@@ -72,7 +72,11 @@ class Images:
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset(ABC, Generic[Kind]):
-    """One data set: facts, and the four things that `fbeta data` asks of it. `Kind` is what it loads as."""
+    """One data set: facts, and the four things that `fbeta data` asks of it. `Kind` is what it loads as.
+
+    `kind` is images, table or tables; `shape` is that of an image, the number of columns, the number of tables. A
+    table comes without a split: all of its rows are in `train`.
+    """
 
     name: str
     about: str
@@ -80,6 +84,7 @@ class Dataset(ABC, Generic[Kind]):
     test: int
     shape: tuple[int, ...]
     classes: tuple[str, ...]
+    kind: str = "images"
 
     @property
     @abstractmethod
@@ -112,6 +117,7 @@ class Dataset(ABC, Generic[Kind]):
         return {
             "name": self.name,
             "about": self.about,
+            "kind": self.kind,
             "train": self.train,
             "test": self.test,
             "shape": list(self.shape),

@@ -14,15 +14,16 @@ def table(facts: Iterable[dict[str, Any]]) -> str:
 
     >>> from fbeta.data import get
     >>> print(table([get("cifar10").facts() | {"here": False}]))
-    name     train   test    image    classes  MB     from           here
+    name     train   test    shape    classes  MB     from           here
     cifar10  50,000  10,000  32x32x3  10       184.4  npm, upstream  no
     """
-    rows = [("name", "train", "test", "image", "classes", "MB", "from", "here")]
+    rows = [("name", "train", "test", "shape", "classes", "MB", "from", "here")]
     for f in facts:
-        image, classes = "x".join(map(str, f["shape"])), str(len(f["classes"]))
+        shape, classes = "x".join(map(str, f["shape"])), str(len(f["classes"]))
+        shape += {"table": " columns", "tables": " tables"}.get(f["kind"], "")
         megabytes, here = f"{f['bytes'] / 1e6:.1f}", "yes" if f["here"] else "no"
-        counts = f"{f['train']:,}", f"{f['test']:,}"
-        rows.append((f["name"], *counts, image, classes, megabytes, ", ".join(f["sources"]), here))
+        counts = (f"{f[part]:,}" if f[part] else "–" for part in ("train", "test"))
+        rows.append((f["name"], *counts, shape, classes, megabytes, ", ".join(f["sources"]), here))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fbeta.data import load as load_images
+from fbeta.data import load_images
 from fbeta.models import ARCHITECTURES, ResNet, initial_weights
 from fbeta.paper import measure
 from fbeta.paper.objective import loss_of, loss_on, rate_of, start_of

@@ -1,0 +1,89 @@
+"""From scores to outcomes: the cut and the calibration come from inner rows, the verdict from outer ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fbeta.comparison.learned import Floats, Learned, Task
+from fbeta.geometry import Confusion
+from fbeta.results import Calibration, Operating, Outcome
+from fbeta.threshold import curve, tune
+from fbeta.threshold.calibration import Platt, sigmoid
+from fbeta.threshold.steps import Steps
+
+#: Points of a curve, and bins of a calibration, that are kept.
+POINTS, BINS = 400, 10
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """An outcome, with the probabilities and decisions of the test rows behind it."""
+
+    outcome: Outcome
+    probability: Floats
+    decided: Any
+    target: Any
+
+
+def judge(task: Task, learned: Learned, rule: str) -> Judged:
+    """Cut where the out-of-fold rows say, and count the test rows."""
+    y, truth = task.y[task.train], task.y[task.test]
+    platt = Platt.fit(Steps.of(learned.inner, y))
+    inner, outer = platt(learned.inner), platt(learned.outer)
+    cut = tune(inner, y, task.metric, rule=rule)
+    decided = outer >= cut.value
+    counts = Confusion.from_predictions(decided * 1.0, truth)
+    half = Confusion.from_predictions((learned.outer >= 0) * 1.0, truth)
+    return Judged(
+        Outcome(
+            seed=task.seed,
+            score=float(task.metric(counts)),
+            at_half=float(task.metric(half)),
+            cut=float(cut.value),
+            tp=float(counts.tp),
+            fp=float(counts.fp),
+            fn=float(counts.fn),
+            tn=float(counts.tn),
+            inner=float(cut.score),
+            brier=float(np.mean((outer - truth) ** 2)),
+            seconds=learned.seconds,
+            epochs=learned.rounds,
+            collapse=learned.collapse,
+        ),
+        outer,
+        decided,
+        truth,
+    )
+
+
+def operating(parts: Sequence[Judged]) -> Operating:
+    """The confusion of all test rows at falling cuts, thinned to a few hundred."""
+    p = np.concatenate([x.probability for x in parts])
+    y = np.concatenate([x.target for x in parts])
+    cuts, counts = curve(p, y)
+    kept = np.unique(np.linspace(0, len(cuts) - 1, POINTS).round().astype(int))
+    n1 = float(y.sum())
+    return Operating(
+        tuple(float(x) for x in np.asarray(cuts)[kept]),
+        tuple(float(x) for x in np.asarray(counts.tp)[kept]),
+        tuple(float(x) for x in np.asarray(counts.fp)[kept]),
+        n1,
+        float(len(y) - n1),
+    )
+
+
+def calibration(parts: Sequence[Judged]) -> Calibration:
+    """Test rows by their probability: bins of equal width in log odds hold rare classes apart as well."""
+    p = np.concatenate([x.probability for x in parts])
+    y = np.concatenate([x.target for x in parts])
+    edges = sigmoid(np.linspace(-6, 6, BINS + 1)[1:-1])
+    place = np.digitize(p, edges)
+    found = [(p[place == k].mean(), y[place == k].mean(), int((place == k).sum())) for k in np.unique(place)]
+    predicted, observed, rows = zip(*found, strict=True)
+    return Calibration(
+        tuple(float(x) for x in predicted), tuple(float(x) for x in observed), tuple(int(x) for x in rows)
+    )

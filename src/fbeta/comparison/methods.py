@@ -1,0 +1,71 @@
+"""What is compared: models, losses, and the baseline that is fixed before anything is run."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fbeta import losses
+from fbeta.comparison import boosters
+from fbeta.comparison.networks import RECIPES
+
+#: What people use, the paper's loss, ours, and the metric on soft counts.
+DEFAULT_LOSSES = ("bce", "balanced-bce", "focal", "soft", "surrogate", "tangent")
+BASELINE = "bce"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A model trained with a loss."""
+
+    model: str
+    loss: str
+
+    @property
+    def name(self) -> str:
+        """As tables show it.
+
+        >>> Method("mlp", "tangent").name
+        'mlp, tangent'
+        """
+        return f"{self.model}, {self.loss}"
+
+
+def models() -> list[str]:
+    """The models that can be trained here."""
+    return [*RECIPES, *boosters.installed()]
+
+
+def plan(wanted_models: Sequence[str] | None, wanted_losses: Sequence[str] | None) -> list[Method]:
+    """All pairs of a model and a loss that it can be trained with; cross entropy is always among them.
+
+    >>> [method.name for method in plan(["linear"], ["tangent"])]
+    ['linear, bce', 'linear, tangent']
+    """
+    chosen = list(dict.fromkeys(wanted_models or models()))
+    for name in chosen:
+        if name in boosters.LIBRARIES and name not in models():
+            raise ValueError(f"{name} is not installed: pip install 'fbeta[boosting]'.")
+        _known("model", name, models())
+    asked = list(dict.fromkeys([BASELINE, *(wanted_losses or DEFAULT_LOSSES)]))
+    for name in asked:
+        _known("loss", name, losses.names())
+    return [
+        Method(model, loss)
+        for model in chosen
+        for loss in asked
+        if model not in boosters.LIBRARIES or loss in boosters.LOSSES
+    ]
+
+
+def baseline(methods: Sequence[Method]) -> Method:
+    """Plain cross entropy of the last model that was asked for: boosters come last, and are the hardest to beat."""
+    return [method for method in methods if method.loss == BASELINE][-1]
+
+
+def _known(what: str, name: str, choices: Sequence[str]) -> None:
+    if name not in choices:
+        near = difflib.get_close_matches(name, choices, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"Unknown {what} {name!r}.{hint} Choices: {', '.join(choices)}.")

@@ -1,0 +1,40 @@
+"""The one error of tables, and the words that its messages have in common."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+#: More names than this are not listed in a sentence.
+LISTED = 5
+
+
+class TableError(ValueError):
+    """A table that cannot be used as it is; the message says why, and what to do.
+
+    >>> raise TableError("fraud.csv is empty: export it again.")
+    Traceback (most recent call last):
+    fbeta.data.tables.errors.TableError: fraud.csv is empty: export it again.
+    """
+
+
+def nearest(name: str, choices: Iterable[str], what: str = "Did you mean") -> str:
+    """A question that names the most similar choice, with a blank before it, or nothing.
+
+    >>> nearest("is_fruad", ["amount", "is_fraud"])
+    " Did you mean 'is_fraud'?"
+    """
+    by_case = {choice.casefold(): choice for choice in choices}
+    near = difflib.get_close_matches(name.casefold(), by_case, n=1)
+    return f" {what} {by_case[near[0]]!r}?" if near else ""
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names for a sentence, the first few of them.
+
+    >>> listed(["a", "b"]), listed("abcdefg")
+    ("'a', 'b'", "'a', 'b', 'c', 'd', 'e' and 2 more")
+    """
+    names = [name if len(name) <= 40 else f"{name[:39]}…" for name in names]
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(map(repr, names[:LISTED])) + more

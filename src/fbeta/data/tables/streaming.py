@@ -1,0 +1,99 @@
+"""A file larger than memory, in pieces, each checked against the columns that a model learnt from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from fbeta.data.tables.errors import TableError, listed, nearest
+from fbeta.data.tables.formats import READER_ERRORS, Source, opened
+from fbeta.data.tables.kinds import Column, cleaned, parsed
+
+_EXPECTED = {"number": "numbers", "boolean": "true or false", "date": "dates", "category": "categories"}
+
+
+def stream(
+    path: str | Path,
+    columns: Sequence[Column],
+    *,
+    rows: int = 65_536,
+    keep: Sequence[str] = (),
+    delimiter: str | None = None,
+) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Read a table in pieces: its features, typed as `columns` say, and the columns in `keep` as they stand.
+
+    Columns are found by name, in any order; others are passed over. A column that is missing, or a value of
+    another kind than the one that was learnt, is a TableError.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = (file := Path(folder, "new.csv")).write_text("id,amount\\nx,1.5\\ny,?\\n")
+    ...     for features, kept in stream(file, [Column("amount", "number")], keep=["id"]):
+    ...         features["amount"].to_list(), kept["id"].to_list()
+    ([1.5, None], ['x', 'y'])
+    """
+    with opened(path, delimiter) as source:
+        _check_names(source, [column.name for column in columns], keep)
+        frame = source.frame if source.text is None else source.text
+        dtypes = dict(frame.collect_schema())
+        for column in columns:
+            _check_type(source, column, dtypes[column.name])
+        names = list(dict.fromkeys([*(column.name for column in columns), *keep]))
+        done = 0
+        try:
+            for piece in frame.select(names).collect_batches(
+                chunk_size=rows, maintain_order=True, engine="streaming"
+            ):
+                _check_values(source, piece, columns, dtypes, done)
+                typed = piece.select(c.read(dtypes[c.name], source.decimal) for c in columns)
+                yield typed, piece.select(keep)
+                done += piece.height
+        except READER_ERRORS as error:
+            raise source.fault(error) from error
+
+
+def _check_names(source: Source, needed: Sequence[str], keep: Sequence[str]) -> None:
+    lacking = [name for name in (*needed, *keep) if name not in source.names]
+    if lacking:
+        others = [name for name in source.names if name not in needed]
+        hint = nearest(lacking[0], others, "Is it") if len(lacking) == 1 else ""
+        what = f"the column {lacking[0]!r}" if len(lacking) == 1 else f"the columns {listed(lacking)}"
+        raise TableError(f"{source.path} lacks {what} that the model learnt from: add it.{hint}")
+
+
+def _check_type(source: Source, column: Column, dtype: Any) -> None:
+    text = dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null)
+    fits = {
+        "number": dtype.is_numeric() or dtype == pl.Boolean,
+        "boolean": dtype == pl.Boolean,
+        "date": dtype in (pl.Date, pl.Datetime),
+        "category": not dtype.is_nested(),
+    }
+    if not (text and (column.kind != "date" or column.format or dtype == pl.Null)) and not fits[column.kind]:
+        raise TableError(
+            f"{source.path}: column {column.name!r} is of type {dtype}, but the model learnt "
+            f"{_EXPECTED[column.kind]} from it: convert it."
+        )
+
+
+def _check_values(
+    source: Source, piece: pl.DataFrame, columns: Sequence[Column], dtypes: dict[str, Any], done: int
+) -> None:
+    for column in columns:
+        dtype = dtypes[column.name]
+        if column.kind == "category" or dtype not in (pl.String, pl.Categorical, pl.Enum):
+            continue
+        raw = pl.col(column.name)
+        read = parsed(raw, dtype, source.decimal) if column.kind == "number" else column.read(dtype)
+        present = cleaned(raw, dtype)
+        doubtful = piece.with_row_index("\0row").filter(read.is_null() & raw.is_not_null())
+        bad = doubtful.filter(present.is_not_null() & ~present.is_in(column.missing))
+        if bad.height:
+            raise TableError(
+                f"{source.path}: column {column.name!r} is {bad[column.name][0]!r} in row "
+                f"{done + bad[chr(0) + 'row'][0] + 1}, but the model learnt {_EXPECTED[column.kind]} from it: "
+                "correct it, or leave the field empty."
+            )

@@ -1,0 +1,235 @@
+"""What a comparison found, as plain data: JSON in, JSON out, nothing to import."""
+
+from __future__ import annotations
+
+import json
+import math
+import types
+import typing
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from typing import Any, TypeVar
+
+VERSION = 1
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Table:
+    """The table that was learned from."""
+
+    name: str
+    target: str
+    positive: str
+    rows: int
+    positives: int
+    columns: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One method on one outer split: judged by test rows that had no say in anything.
+
+    `inner` is the score of the out-of-fold rows at the cut, by which methods are chosen. `collapse` says in words if
+    the model gave up, such as calling everything positive since the first epoch.
+    """
+
+    seed: int
+    score: float
+    at_half: float
+    cut: float
+    tp: float
+    fp: float
+    fn: float
+    tn: float
+    inner: float
+    brier: float
+    seconds: float
+    epochs: int = 0
+    collapse: str = ""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean and its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A method's score minus the baseline's on the same test rows."""
+
+    mean: float
+    low: float
+    high: float
+    p: float
+    test: str
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """The course of training, means over splits: loss, and the metric at its best cut, on learning and on held rows."""
+
+    loss: tuple[float, ...] = ()
+    score: tuple[float, ...] = ()
+    held: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Operating:
+    """Test rows of all splits together, at falling cuts: at or above ``cut[i]`` lie ``tp[i]`` and ``fp[i]``."""
+
+    cut: tuple[float, ...]
+    tp: tuple[float, ...]
+    fp: tuple[float, ...]
+    positives: float
+    negatives: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Test rows in bins of their probability: its mean, the share of positives, how many rows."""
+
+    predicted: tuple[float, ...]
+    observed: tuple[float, ...]
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One method: a model trained with a loss, and cut by a rule."""
+
+    name: str
+    model: str
+    loss: str
+    rule: str
+    outcomes: tuple[Outcome, ...]
+    score: Interval
+    at_half: Interval
+    difference: Difference | None
+    operating: Operating
+    calibration: Calibration
+    epochs: Epochs = Epochs()
+
+    @property
+    def inner(self) -> float:
+        """The mean score of out-of-fold rows: what a winner may be chosen by."""
+        return sum(o.inner for o in self.outcomes) / len(self.outcomes)
+
+    @property
+    def brier(self) -> float:
+        """The mean Brier score of test rows."""
+        return sum(o.brier for o in self.outcomes) / len(self.outcomes)
+
+    @property
+    def seconds(self) -> float:
+        """Time over all splits."""
+        return sum(o.seconds for o in self.outcomes)
+
+    @property
+    def collapse(self) -> str:
+        """What went wrong with it in some split, in words; empty if nothing."""
+        return next((o.collapse for o in self.outcomes if o.collapse), "")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All methods on one table: the baseline was fixed beforehand, the winner chosen on inner rows.
+
+    >>> table = Table("fraud", "is_fraud", "1", 1000, 20, 5)
+    >>> comparison = Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run.")
+    >>> comparison = Comparison.from_json(comparison.to_json())
+    >>> comparison.table.positives
+    20
+    """
+
+    table: Table
+    metric: str
+    title: str
+    candidates: tuple[Candidate, ...]
+    baseline: str
+    winner: str
+    recommendation: str
+    seeds: int = 0
+    folds: int = 0
+    seconds: float = 0.0
+    machine: str = ""
+    version: int = VERSION
+
+    def candidate(self, name: str) -> Candidate:
+        """The method with this name."""
+        for candidate in self.candidates:
+            if candidate.name == name:
+                return candidate
+        raise KeyError(
+            f"There is no method {name!r}; there are {', '.join(c.name for c in self.candidates)}."
+        )
+
+    def to_json(self) -> str:
+        """JSON; numbers that it does not know (NaN, ±inf) are text."""
+        return json.dumps(_plain(asdict(self)), ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Comparison:
+        """Read what `to_json` wrote."""
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise ValueError(f"This is no comparison: it is not JSON ({error}).") from None
+        version = data.get("version") if isinstance(data, dict) else None
+        if not isinstance(version, int) or isinstance(version, bool):
+            raise ValueError(
+                "This is no comparison: it has no version; write one with `fbeta compare --json`."
+            )
+        if version > VERSION:
+            raise ValueError(
+                f"The comparison is of version {version}, and this fbeta reads up to {VERSION}: upgrade fbeta."
+            )
+        return _read(cls, data, "comparison")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(x) for name, x in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(x) for x in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _read(kind: type[T], data: Any, at: str) -> T:
+    """A dataclass from what JSON gave, by its annotations; anything else than it says is an error."""
+    if not isinstance(data, dict):
+        raise ValueError(f"{at} should be an object; got {data!r:.60}.")
+    hints = typing.get_type_hints(kind)
+    assert is_dataclass(kind)
+    given: dict[str, Any] = {}
+    for each in fields(kind):
+        if each.name in data:
+            given[each.name] = _value(hints[each.name], data[each.name], f"{at}.{each.name}")
+    try:
+        return kind(**given)
+    except TypeError as error:
+        raise ValueError(f"{at} is incomplete: {error}.") from None
+
+
+def _value(hint: Any, data: Any, at: str) -> Any:
+    if typing.get_origin(hint) is types.UnionType:  # something, or None
+        inner = next(x for x in typing.get_args(hint) if x is not type(None))
+        return None if data is None else _value(inner, data, at)
+    if typing.get_origin(hint) is tuple:
+        if not isinstance(data, list):
+            raise ValueError(f"{at} should be a list; got {data!r:.60}.")
+        inner = typing.get_args(hint)[0]
+        return tuple(_value(inner, x, f"{at}[{i}]") for i, x in enumerate(data))
+    if is_dataclass(hint):
+        return _read(typing.cast("type[Any]", hint), data, at)
+    if hint is float and (isinstance(data, int | float) or data in ("nan", "inf", "-inf")):
+        return float(data)
+    if isinstance(data, hint) and not (hint is int and isinstance(data, bool)):
+        return data
+    raise ValueError(f"{at} should be {hint.__name__}; got {data!r:.60}.")

@@ -1,0 +1,414 @@
+"""Tables: every format gives the same table, kinds and missing values are found, nothing is guessed in silence."""
+
+import gzip
+import re
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fbeta import data
+from fbeta.data.tables import Column, TableError, read_frame, read_table, stream
+
+CSV = """amount,land,member,day,city,is_fraud
+1.5,DE,yes,2024-01-31,Köln,0
+,FR,no,2024-02-01,Paris,0
+3,DE,NA,2024-02-02,?,0
+NaN,ES,yes,,Köln,1
+2e1,null,no,2024-02-04,Paris,0
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(name, content):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+def kinds(table):
+    return {column.name: column.kind for column in table.columns}
+
+
+def said(table, words):
+    return [note for note in table.notes if words in note]
+
+
+# Formats
+
+
+def as_format(name, tmp_path):
+    """The same table, in every format that can hold it."""
+    path = tmp_path / name
+    frame = pl.read_csv(CSV.encode(), infer_schema=False, null_values=["NA", "NaN", "?", "null"])
+    typed = frame.with_columns(
+        pl.col("amount").cast(pl.Float64),
+        pl.col("is_fraud").cast(pl.Int64),
+        pl.col("member") == "yes",
+        pl.col("day").str.to_date(),
+    )
+    match name.partition(".")[2]:
+        case "csv":
+            path.write_text(CSV, encoding="utf-8")
+        case "bom.csv":
+            path.write_text(CSV, encoding="utf-8-sig")
+        case "latin.csv":
+            path.write_text(CSV, encoding="latin-1")
+        case "utf16.csv":
+            path.write_text(CSV, encoding="utf-16")
+        case "dos.csv":
+            path.write_bytes(CSV.replace("\n", "\r\n").encode())
+        case "semicolon.csv":
+            path.write_text(CSV.replace(",", ";"))
+        case "decimal.csv":
+            path.write_text(CSV.replace(",", ";").replace("1.5", "1,5"))
+        case "bar.txt":
+            path.write_text(CSV.replace(",", "|"))
+        case "tsv":
+            path.write_text(CSV.replace(",", "\t"))
+        case "csv.gz":
+            path.write_bytes(gzip.compress(CSV.encode()))
+        case "tsv.gz":
+            path.write_bytes(gzip.compress(CSV.replace(",", "\t").encode()))
+        case "blanks.csv":
+            path.write_text(CSV.replace(",", ", "))
+        case "quoted.csv":
+            frame.write_csv(path, quote_style="always")
+        case "parquet":
+            typed.write_parquet(path)
+        case "text.parquet":
+            frame.write_parquet(path)
+        case "category.parquet":
+            typed.with_columns(pl.col("land", "city").cast(pl.Categorical)).write_parquet(path)
+        case "arrow" | "feather":
+            typed.write_ipc(path)
+        case "stream.arrow":
+            typed.write_ipc_stream(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        *(
+            "csv",
+            "bom.csv",
+            "latin.csv",
+            "utf16.csv",
+            "dos.csv",
+            "semicolon.csv",
+            "decimal.csv",
+            "blanks.csv",
+        ),
+        *("quoted.csv", "bar.txt", "tsv", "csv.gz", "tsv.gz", "parquet", "text.parquet", "category.parquet"),
+        *("arrow", "feather", "stream.arrow"),
+    ],
+)
+def test_every_format_gives_the_same_table(tmp_path, ending):
+    table = read_table(as_format(f"x.{ending}", tmp_path), "is_fraud")
+    assert kinds(table) == {
+        "amount": "number",
+        "land": "category",
+        "member": "boolean",
+        "day": "date",
+        "city": "category",
+    }
+    assert table.y.tolist() == [0, 0, 0, 1, 0]
+    assert table.features["amount"].to_list() == [1.5, None, 3.0, None, 20.0]
+    assert table.features["land"].cast(pl.String).to_list() == ["DE", "FR", "DE", "ES", None]
+    assert table.features["member"].to_list() == [True, False, None, True, False]
+    assert table.features["day"].dt.to_string("%d.%m.").to_list() == [
+        "31.01.",
+        "01.02.",
+        "02.02.",
+        None,
+        "04.02.",
+    ]
+    assert table.features["city"].cast(pl.String).to_list() == ["Köln", "Paris", None, "Köln", "Paris"]
+    assert table.features["amount"].dtype == pl.Float32
+    assert (table.positive, table.negative) == ("1", ("0",))
+    assert bool(said(table, "Latin-1")) == (ending == "latin.csv")
+
+
+def test_npz(tmp_path):
+    x, y = np.array([[1.0, 2], [3, np.nan], [5, 7]], np.float32), np.array([0, 1, 0])
+    np.savez(tmp_path / "x.npz", X=x, y=y)
+    table = read_table(tmp_path / "x.npz", "y")
+    assert table.features.columns == ["x0", "x1"]
+    np.testing.assert_array_equal(table.features.to_numpy(), x)
+    np.savez(tmp_path / "named.npz", X=x, y=y, features=np.array(["a", "b"]))
+    assert read_table(tmp_path / "named.npz", "y").features.columns == ["a", "b"]
+
+
+def test_a_delimiter_inside_quotes_and_one_that_is_told(file):
+    table = read_table(file("x.csv", 'a,text,y\n1,"x, y",0\n2,"x; y",1\n3,"a ""b""",0\n'), "y")
+    assert table.features["text"].cast(pl.String).to_list() == ["x, y", "x; y", 'a "b"']
+    table = read_table(file("x.txt", "a^b^y\n1^2,5^0\n2^3,5^1\n4^3,5^0\n"), "y", delimiter="^")
+    assert table.features["b"].to_list() == [2.5, 3.5, 3.5]
+
+
+# Kinds
+
+
+def column(values, **options):
+    rows = len(values)
+    frame = pl.DataFrame(
+        {"x": values, "other": [i * i for i in range(rows)], "y": [i % 2 for i in range(rows)]}
+    )
+    return read_frame(frame, "y", **options)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1", "2.5", "-3e2", ".4", "+1", " 7"], "number"),
+        (["true", "FALSE", "True", "false", "?"], "boolean"),
+        (["y", "n", "n", "y"], "boolean"),
+        (["y", "n", "maybe", "y"], "category"),
+        (["0", "1", "1", "0"], "number"),
+        (["2024-01-31", "2023-12-01", "null"], "date"),
+        (["2024-01-31 12:00:00", "2023-12-01 01:02:03.5"], "date"),
+        (["2024-01-31T12:00:00Z", "2023-12-01T01:02:03Z"], "date"),
+        (["2024-01-31T12:00:00+01:00", "2023-12-01T01:02:03-02:00"], "date"),
+        (["31.01.2024", "01.12.2023"], "date"),
+        (["12/31/2024", "1/2/2023"], "date"),
+        (["31/12/2024", "1/2/2023"], "date"),
+        (["2024-01-31", "2024-13-31"], "category"),
+        (["1.2.3", "1.2.4"], "category"),
+        (["a", "b", "a"], "category"),
+    ],
+)
+def test_kinds(values, kind):
+    assert kinds(column(values))["x"] == kind
+
+
+def test_dates_have_their_values():
+    def days(values):
+        return column(values).features["x"].dt.to_string("%Y-%m-%d %H").to_list()
+
+    assert days(["31/12/2024", "1/2/2023"]) == ["2024-12-31 00", "2023-02-01 00"]
+    assert days(["12/31/2024", "1/2/2023"]) == ["2024-12-31 00", "2023-01-02 00"]
+    assert days(["2024-01-31T12:00:00+01:00", "2023-12-01T01:02:03-02:00"]) == [
+        "2024-01-31 11",
+        "2023-12-01 03",
+    ]
+    assert said(column(["2/1/2024", "1/2/2023"]), "month/day/year")
+    assert not said(column(["12/31/2024", "1/2/2023"]), "month/day/year")
+
+
+def test_a_late_text_makes_a_column_text_even_after_ten_thousand_numbers(file):
+    rows = [f"{i % 977},{i % 2}" for i in range(12_000)]
+    table = read_table(file("x.csv", "\n".join(["x,y", *rows, "oak,1", "3,0"]) + "\n"), "y", "1")
+    (known,) = table.columns
+    assert (known.kind, known.missing) == ("number", ("oak",))
+    assert said(table, "'oak'")
+    assert table.features["x"].null_count() == 1
+    half = [f"{'oak' if i > 10_500 else i % 9},{i % 2}" for i in range(12_000)]
+    assert kinds(read_table(file("z.csv", "\n".join(["x,y", *half])), "y", "1")) == {"x": "category"}
+
+
+def test_infinite_values_are_missing():
+    table = column(["1", "inf", "2", "-inf", "3"])
+    assert table.features["x"].to_list() == [1, None, 2, None, 3]
+    assert said(table, "infinite values of 'x' count as missing: 2.")
+
+
+def test_precision_is_double_only_where_single_merges_values():
+    whole = column([1_700_000_000 + i * 3 for i in range(10)])
+    assert whole.features["x"].n_unique() == 10
+    assert [c.wide for c in whole.columns] == [True, False]
+    assert column([1_000_000.001 + i / 1000 for i in range(10)]).features["x"].n_unique() == 10
+
+
+def test_columns_without_use_are_dropped_aloud():
+    rows = 200
+    frame = pl.DataFrame(
+        {
+            "row": range(rows),
+            "id": [f"{i:x}-{i * 7919 % 1000}" for i in range(rows)],
+            "none": [None] * rows,
+            "blank": ["?"] * rows,
+            "one": ["x"] * rows,
+            "uno": ["1.0" if i % 2 else "1" for i in range(rows)],
+            "list": [[i] for i in range(rows)],
+            "town": [f"t{i % 60}" for i in range(rows)],
+            "x": [i % 17 for i in range(rows)],
+            "y": [i % 3 == 0 for i in range(rows)],
+        }
+    )
+    table = read_frame(frame, "y")
+    assert kinds(table) == {"town": "category", "x": "number"}
+    notes = "\n".join(table.notes)
+    assert "2 columns without any value: 'none', 'blank' dropped." in notes
+    assert "2 columns with one value only: 'one', 'uno' dropped." in notes
+    assert "like a name or an id: 'id' dropped." in notes
+    assert "only counts the rows: 'row' dropped." in notes
+    assert "lists or structures: 'list' dropped." in notes
+    assert re.search(r"'town' has about (59|60|61) values: the 32 most frequent count", notes)
+
+
+def test_missing_values_are_reported():
+    table = column(["1", "?", None, "4"] * 10)
+    assert said(table, "missing in 1 of 2 columns ('x' 50 %)")
+
+
+# The target
+
+
+def test_the_positive_class(file):
+    def positive(values, **options):
+        table = read_frame(pl.DataFrame({"x": range(0, len(values) * 3, 3), "t": values}), "t", **options)
+        return table.positive, int(table.y.sum()), table.notes[0]
+
+    assert positive(["no", "no", "yes"]) == ("yes", 1, "positive is t 'yes', the rarer value: 1 of 3 rows.")
+    assert positive(["no", "yes", "yes"])[:2] == ("no", 1)
+    assert positive(["no", "yes", "yes"], positive="yes")[2] == "positive is t 'yes', as asked: 2 of 3 rows."
+    assert positive([0.0, 1.0, 0.0], positive="1")[:2] == ("1", 1)
+    assert positive(["1", "1.0", "0", "0", "0"])[:2] == ("1", 2)
+    assert positive([True, False, False])[:2] == ("true", 1)
+    assert positive([True, False, False], positive="True")[:2] == ("true", 1)
+    assert positive(["a", "b", "c", "b"], positive="b")[2].startswith(
+        "positive is t 'b' against 2 other values"
+    )
+    for tie in (["0", "1"], ["no", "yes"], ["negative", "positive"], ["f", "t"]):
+        assert positive(tie)[0] == tie[1]
+        assert positive(tie[::-1])[0] == tie[1]
+        assert "equally frequent" in positive(tie)[2]
+
+
+def test_rows_without_a_target_are_left_out(file):
+    table = read_table(file("x.csv", "x,y\n1,0\n\n5,?\n4,1\n2,0\n"), "y")
+    assert table.features["x"].to_list() == [1, 4, 2]
+    assert said(table, "rows without a value of 'y' were left out: 2.")
+
+
+# Rows that belong together
+
+
+def test_equal_rows_share_a_group(file):
+    table = read_table(file("x.csv", "a,b,y\n1,x,0\n2,x,1\n1,x,1\n1.0,x,0\n?,x,0\n,x,0\n"), "y", "1")
+    assert table.group.tolist() == [0, 1, 0, 0, 2, 2]
+    assert said(table, "5 rows have the same features")
+    assert said(table, "3 rows have the features of a row of the other class")
+    apart = read_table(file("x.csv", "a,b,y\n1,x,0\n1,x,1\n2,y,0\n"), "y", duplicates=False)
+    assert apart.group.tolist() == [0, 1, 2]
+    assert not said(apart, "together")
+
+
+def test_groups_and_copies_are_chained():
+    frame = pl.DataFrame(
+        {"g": ["a", "a", "b", "c", None, None], "x": [1, 2, 2, 3, 4, 5], "y": [0, 1, 0, 0, 1, 0]}
+    )
+    table = read_frame(frame, "y", "1", group="g")
+    assert table.group.tolist() == [0, 0, 0, 1, 2, 3]
+    assert [c.name for c in table.columns] == ["x"]
+    assert said(table, "rows without a value of 'g' are groups of their own: 2.")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_groups_are_connected_components(seed):
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    from fbeta.data.tables.duplicates import joined
+
+    rng = np.random.default_rng(seed)
+    one, other = rng.integers(0, 60, (2, 80))
+    graph = coo_array((np.ones(80), (one, other + 60)), shape=(120, 120))
+    labels = connected_components(graph, directed=False)[1][one]
+    ours = joined(one, other)
+    assert len(set(zip(labels, ours, strict=True))) == len(set(labels)) == len(set(ours))
+
+
+def test_time_is_a_number_that_grows():
+    frame = pl.DataFrame({"t": ["2024-01-02", "2024-01-01"], "x": [1, 2], "y": [0, 1]})
+    assert (np.diff(read_frame(frame, "y", time="t").time) == -86_400).all()
+    assert read_frame(frame.with_columns(t=pl.Series([16_777_217, 3])), "y", time="t").time.tolist() == [
+        16_777_217,
+        3,
+    ]
+
+
+# New rows for a model
+
+
+def test_stream_gives_what_reading_gives(tmp_path):
+    rows = 1000
+    frame = pl.DataFrame(
+        {
+            "x": [f"{i / 7:.3f}" if i % 10 else "NA" for i in range(rows)],
+            "c": ["abc"[i % 3] for i in range(rows)],
+            "b": ["yes" if i % 4 else "no" for i in range(rows)],
+            "d": [f"2024-01-{1 + i % 28:02d}" for i in range(rows)],
+            "y": [i % 2 for i in range(rows)],
+        }
+    )
+    for path, write in (("x.csv", frame.write_csv), ("x.parquet", frame.write_parquet)):
+        write(tmp_path / path)
+        table = read_table(tmp_path / path, "y")
+        pieces = list(stream(tmp_path / path, table.columns[::-1], rows=300, keep=["y"]))
+        assert [len(features) for features, _ in pieces] == [300, 300, 300, 100]
+        typed = pl.concat([features for features, _ in pieces])
+        assert typed.columns == ["d", "b", "c", "x"]
+        assert typed.select(table.features.columns).equals(table.features)
+        assert pl.concat([kept for _, kept in pieces])["y"].cast(pl.Int64).to_list() == frame["y"].to_list()
+
+
+def test_stream_takes_real_types_for_text(tmp_path):
+    columns = [
+        Column("x", "number"),
+        Column("b", "boolean"),
+        Column("d", "date", "%Y-%m-%d"),
+        Column("c", "category"),
+    ]
+    frame = pl.DataFrame({"c": ["u", "v"], "d": ["2024-01-02", None], "b": [True, None], "x": [1, 2]})
+    frame.with_columns(pl.col("d").str.to_date()).write_parquet(tmp_path / "x.parquet")
+    ((features, kept),) = stream(tmp_path / "x.parquet", columns)
+    assert features.rows()[1] == (2.0, None, None, "v")
+    assert kept.width == 0
+
+
+# The door
+
+
+def test_load_takes_names_and_paths(file):
+    path = file("x.csv", CSV)
+    assert repr(data.load(path, "is_fraud")) == repr(data.load(str(path), target="is_fraud"))
+    assert isinstance(data.load("digits"), data.Images)
+    assert data.load("digits", positive="3").positive == "3"
+    assert data.load_table("digits").positive == "0"
+    with pytest.raises(ValueError, match="Unknown data set 'digitz'. Did you mean 'digits'"):
+        data.load("digitz")
+    with pytest.raises(TableError, match="which column of .* is the target"):
+        data.load(path)
+    with pytest.raises(TableError, match="breast-cancer has its own target, 'diagnosis'"):
+        data.load("breast-cancer", "mean radius")
+    with pytest.raises(
+        TableError, match="breast-cancer has its own columns and split: leave group, drop out"
+    ):
+        data.load("breast-cancer", group="a", drop=["b"])
+    with pytest.raises(ValueError, match="breast-cancer is a table"):
+        data.load_images("breast-cancer")
+
+
+def test_pictures_need_no_polars(file):
+    code = """
+import sys
+sys.modules["polars"] = None
+from fbeta import data
+print(data.load("digits").train.shape)
+try:
+    data.load("x.csv", "y")
+except data.DataError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "(1438, 8, 8, 1)",
+        "reading tables needs polars: pip install 'fbeta[table]'.",
+    ]

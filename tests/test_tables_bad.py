@@ -1,0 +1,278 @@
+"""Bad tables: each is refused in one sentence that says what is wrong and what to do."""
+
+import errno
+import gzip
+import json
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fbeta.data.tables import Column, Encoder, TableError, delimited, read_frame, read_table, split, stream
+
+GOOD = "a,b,y\n1,x,0\n2,y,1\n3,x,0\n"
+
+
+def parquet(tmp_path, frame=None):
+    path = tmp_path / "good.parquet"
+    (pl.DataFrame({"a": range(1000), "y": [0, 1] * 500}) if frame is None else frame).write_parquet(path)
+    return path.read_bytes()
+
+
+def arrow(tmp_path):
+    path = tmp_path / "good.arrow"
+    pl.DataFrame({"a": range(1000), "y": [0, 1] * 500}).write_ipc(path)
+    return path.read_bytes()
+
+
+def npz(tmp_path, **arrays):
+    np.savez(tmp_path / "good.npz", **arrays)
+    return (tmp_path / "good.npz").read_bytes()
+
+
+BAD_FILES = {
+    "empty": ("x.csv", b"", "x.csv is empty"),
+    "blank": ("x.csv", b" \n\n", "x.csv is empty"),
+    "only commas": ("x.csv", b",,\n,,\n", "all are blank"),
+    "empty gzip": ("x.csv.gz", gzip.compress(b""), "x.csv.gz is empty"),
+    "binary": ("x.csv", bytes(range(256)) * 9, "is a binary file"),
+    "picture": ("x.csv", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is a binary file"),
+    "zero bytes late": ("x.csv", GOOD.encode() + b"1,x,0\n" * 20_000 + b"\0\0", "zero bytes inside"),
+    "excel": ("x.xlsx", b"PK\x03\x04abc", "Excel workbook or a zip archive: save its sheet as CSV"),
+    "excel as csv": ("x.csv", b"PK\x03\x04abc", "Excel workbook"),
+    "pdf": ("x.csv", b"%PDF-1.7 ...", "a PDF"),
+    "xz": ("x.csv.xz", b"\xfd7zXZ\0\0", "compressed by xz"),
+    "one column": ("x.csv", b"a b y\n1 2 0\n", "has one column only ('a b y'): separate its fields by comma"),
+    "header only": ("x.csv", b"a,b,y\n", "has a header ('a', 'b', 'y') but no rows"),
+    "header only gzip": ("x.csv.gz", gzip.compress(b"a,b,y\n"), "but no rows"),
+    "no header": (
+        "x.csv",
+        b"1.5,2,0\n2,3,1\n",
+        "begins with numbers ('1.5', '2', '0'): give it a first line",
+    ),
+    "two of a name": ("x.csv", b"a,y,a\n1,0,2\n", "several columns of one name ('a'): rename"),
+    "cut off": ("x.csv", GOOD.encode() + b"4,x", "ends in the middle of a row"),
+    "long row": ("x.csv", GOOD.encode() + b"4,x,0,9\n", "line 5 has 4 fields, the header has 3: quote"),
+    "open quote": ("x.csv", GOOD.encode() + b'4,"x,0\n5,x,1\n', "a quote that opens and does not close"),
+    "truncated gzip": (
+        "x.csv.gz",
+        gzip.compress(GOOD.encode() * 999)[:-30],
+        "truncated or damaged gzip: copy",
+    ),
+    "damaged gzip": ("x.csv.gz", b"\x1f\x8b\x08" + b"x" * 99, "truncated or damaged gzip"),
+    "no parquet": ("x.parquet", GOOD.encode(), "is no parquet file, whatever its name says"),
+    "old feather": ("x.feather", b"FEA1abcdefgh", "Feather of version 1"),
+    "no npz": ("x.npz", b"PK\x03\x04abc", "truncated or damaged NPZ"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_files(tmp_path, case):
+    name, content, words = BAD_FILES[case]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(TableError, match=re.escape(words)) as error:
+        read_table(tmp_path / name, "y")
+    assert "\n" not in str(error.value)
+    assert str(tmp_path / name) in str(error.value)
+
+
+@pytest.mark.parametrize("cut", [-1, -9, -40, 60, 10])
+@pytest.mark.parametrize("make", [parquet, arrow])
+def test_truncated_binary_files(tmp_path, make, cut):
+    path = tmp_path / f"cut.{make.__name__}"
+    path.write_bytes(make(tmp_path)[:cut])
+    with pytest.raises(TableError, match="truncated or damaged (Parquet|Arrow): copy or export it again"):
+        read_table(path, "y")
+
+
+def test_a_parquet_file_that_is_damaged_inside(tmp_path):
+    content = bytearray(parquet(tmp_path))
+    content[8:400] = b"\xff" * 392
+    (tmp_path / "x.parquet").write_bytes(content)
+    with pytest.raises(TableError, match="damaged"):
+        read_table(tmp_path / "x.parquet", "y")
+
+
+def test_a_parquet_file_without_rows(tmp_path):
+    parquet(tmp_path, pl.DataFrame({"a": [], "y": []}))
+    with pytest.raises(TableError, match="has 2 columns but no rows"):
+        read_table(tmp_path / "good.parquet", "y")
+
+
+def test_bad_npz(tmp_path):
+    good = {"X": np.zeros((3, 2)), "y": np.array([0, 1, 0])}
+    for change, words in (
+        ({"X": None}, "must hold numbers X"),
+        ({"X": np.zeros((2, 2))}, "must hold numbers X"),
+        ({"X": np.zeros(3)}, "must hold numbers X"),
+        ({"X": np.full((3, 2), "a")}, "must hold numbers X"),
+        ({"y": np.array([0, "a", None], object)}, "Python objects, which can run code"),
+        ({"X": np.zeros((0, 2)), "y": np.zeros(0)}, "has 2 columns but no rows"),
+        ({"features": np.array(["a"])}, "names its 2 columns by 1 features"),
+        ({"features": np.array(["a", "y"])}, "names its 2 columns"),
+    ):
+        npz(tmp_path, **{k: v for k, v in (good | change).items() if v is not None})
+        with pytest.raises(TableError, match=words):
+            read_table(tmp_path / "good.npz", "y")
+
+
+def test_no_such_file(tmp_path):
+    (tmp_path / "fraud.csv").write_text(GOOD)
+    with pytest.raises(
+        TableError, match=r"there is no file .*fruad.csv: check its name. Did you mean 'fraud.csv'\?"
+    ):
+        read_table(tmp_path / "fruad.csv", "y")
+    with pytest.raises(TableError, match="there is no file"):
+        read_table(tmp_path / "nowhere" / "x.csv", "y")
+    with pytest.raises(TableError, match="is a folder"):
+        read_table(tmp_path, "y")
+
+
+def test_no_room_to_unpack(tmp_path, monkeypatch):
+    def full(path, chunks):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(delimited, "_write", full)
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(GOOD.encode()))
+    with pytest.raises(TableError, match="no room for .* set TMPDIR to another folder"):
+        read_table(tmp_path / "x.csv.gz", "y")
+
+
+def test_a_delimiter_that_is_wrong(tmp_path):
+    (tmp_path / "x.csv").write_text(GOOD)
+    with pytest.raises(TableError, match="one column only .*: leave the delimiter out"):
+        read_table(tmp_path / "x.csv", "y", delimiter=";")
+    with pytest.raises(TableError, match="a delimiter is one ASCII character"):
+        read_table(tmp_path / "x.csv", "y", delimiter="ab")
+
+
+def table(**columns):
+    return pl.DataFrame(columns)
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "words"),
+    [
+        (table(a=[1, 2], is_fraud=[0, 1]), {"target": "is_fruad"}, "'is_fruad'. Did you mean 'is_fraud'?"),
+        (table(a=[1, 2], Class=[0, 1]), {"target": "class"}, "Did you mean 'Class'?"),
+        (table(a=[1, 2], y=[0, 1]), {"target": "zzz"}, "no target column 'zzz'. It has 'a', 'y'."),
+        (table(a=[1, 2], y=[0, 1]), {"group": "user"}, "no group column 'user'"),
+        (table(a=[1, 2], y=[0, 1]), {"time": "b"}, "no time column 'b'"),
+        (table(a=[1, 2], y=[0, 1]), {"drop": ["b"]}, "no dropped column 'b'"),
+        (table(a=[1, 2], y=[0, 1]), {"group": "y"}, "must differ"),
+        (table(a=[1, 2], y=[0, 1]), {"group": "a", "drop": ["a"]}, "must differ"),
+        (table(a=[1, 2], y=[1, 1]), {}, "the target 'y' is '1' in all 2 rows: learning needs both classes"),
+        (table(a=[1, 2], y=[None, "?"]), {}, "the target 'y' has no values"),
+        (table(a=[1, 2, 3], y=["u", "v", "w"]), {}, "('u', 'v', 'w'): say which is positive, such as --positive w"),
+        (table(a=range(99), y=range(99)), {}, "choose a column of two classes, or say which value is positive"),
+        (table(a=[1, 2], y=["no", "yes"]), {"positive": "yess"}, "never 'yess' but 'no', 'yes': choose"),
+        (table(a=[1, 1], b=[None, None], y=[0, 1]), {}, "no column to learn from: a column without any value: 'b'"),
+        (table(y=[0, 1]), {}, "has no column to learn from: add features."),
+        (table(a=[1, 2], t=["early", "late"], y=[0, 1]), {"time": "t"}, "'t' is neither a date nor a number ('early')"),
+        (table(a=[1, 2, 4], t=[1, None, 2], y=[0, 1, 0]), {"time": "t"}, "'t' is missing in 1 of 3 rows"),
+    ],
+)  # fmt: skip
+def test_bad_columns(frame, options, words):
+    with pytest.raises(TableError, match=re.escape(words)) as error:
+        read_frame(frame, **{"target": "y"} | options)
+    assert "\n" not in str(error.value)
+
+
+# New rows for a model
+
+LEARNT = [
+    Column("age", "number"),
+    Column("on", "boolean"),
+    Column("day", "date", "%Y-%m-%d"),
+    Column("c", "category"),
+]
+ROW = {"age": "1", "on": "yes", "day": "2024-01-01", "c": "u"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"age": None}, "lacks the column 'age' that the model learnt from: add it."),
+        ({"age": None, "AGE ": "1"}, "Is it 'AGE'?"),
+        ({"age": None, "on": None}, "lacks the columns 'age', 'on'"),
+        ({"age": "old"}, "column 'age' is 'old' in row 3, but the model learnt numbers from it: correct it"),
+        ({"on": "2"}, "column 'on' is '2' in row 3, but the model learnt true or false"),
+        ({"day": "1.1.2024"}, "column 'day' is '1.1.2024' in row 3, but the model learnt dates"),
+    ],
+)
+def test_bad_new_rows(tmp_path, change, words):
+    bad = {k: v for k, v in (ROW | change).items() if v is not None}
+    good = [str(ROW.get(name, "1")) for name in bad]
+    lines = [",".join(line) for line in (list(bad), good, good, list(bad.values()), good)]
+    (tmp_path / "new.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(TableError, match=re.escape(words)):
+        list(stream(tmp_path / "new.csv", LEARNT, rows=2))
+
+
+def test_new_rows_of_another_type(tmp_path):
+    good = pl.DataFrame({"age": [1], "on": [True], "day": ["2024-01-01"], "c": ["u"]})
+    for name, value in (("age", [[1]]), ("on", [1.5]), ("day", [7]), ("c", [[1]])):
+        good.with_columns(pl.Series(name, value)).write_parquet(tmp_path / "x.parquet")
+        with pytest.raises(TableError, match=f"column '{name}' is of type .*, but the model learnt"):
+            list(stream(tmp_path / "x.parquet", LEARNT))
+
+
+def test_a_text_that_training_took_for_missing_is_missing_again(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\noak,1\n3,1\n")
+    ((features, _),) = stream(tmp_path / "x.csv", [Column("a", "number", missing=("oak",))])
+    assert features["a"].to_list() == [None, 3]
+
+
+def test_encoder_refuses_what_it_has_not_learnt():
+    frame = pl.DataFrame({"c": ["u", "v"], "x": [1.0, 2.0]})
+    encoder = Encoder.fit(frame, [Column("c", "category"), Column("x", "number")])
+    new = pl.DataFrame({"c": ["w", "u"], "x": [1.0, 2.0]})
+    assert encoder.transform(new)[:, :2].tolist() == [[0, 0], [1, 0]]
+    with pytest.raises(TableError, match="column 'c' has new categories \\('w'\\)"):
+        encoder.transform(new, new="error")
+    with pytest.raises(TableError, match="column 'x' that the model learnt from is missing"):
+        encoder.transform(new.drop("x"))
+    with pytest.raises(TableError, match="column 'x' is of type String, but the model learnt a number"):
+        encoder.transform(new.with_columns(pl.col("x").cast(pl.String)))
+    with pytest.raises(TableError, match="no column varies"):
+        Encoder.fit(frame[:1], encoder.schema)
+    with pytest.raises(TableError, match="no rows"):
+        Encoder.fit(frame[:0], encoder.schema)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda d: d.pop("parts"),
+        lambda d: d["schema"][0].pop("kind"),
+        lambda d: d["schema"][0].update(kind="oracle"),
+        lambda d: d["parts"][1].update(deviation=0),
+        lambda d: d["parts"][1].update(deviation="x"),
+        lambda d: d["parts"][1].update(part="__class__"),
+        lambda d: d["parts"][0].update(name="z"),
+        lambda d: d.update(parts=3),
+    ],
+)
+def test_a_damaged_encoder_is_refused(damage):
+    frame = pl.DataFrame({"c": ["u", "v"], "x": [1.0, 2.0]})
+    encoder = Encoder.fit(frame, [Column("c", "category"), Column("x", "number")])
+    data = json.loads(json.dumps(encoder.to_dict()))
+    assert Encoder.from_dict(data) == encoder
+    damage(data)
+    with pytest.raises(TableError, match="fit the model again"):
+        Encoder.from_dict(data)
+
+
+def test_splits_that_cannot_be():
+    few = read_frame(table(a=range(0, 40, 2), y=[1, 1, 1] + [0] * 17), "y")
+    with pytest.raises(TableError, match="into 5 folds: no positives .*a class has only 3 rows or groups"):
+        split(few, 5)
+    with pytest.raises(TableError, match="at least 2 folds"):
+        split(few, 1)
+    late = read_frame(table(a=range(0, 40, 2), t=range(20), y=[0] * 17 + [1, 1, 1]), "y", time="t")
+    with pytest.raises(
+        TableError,
+        match="no positives among the test rows of fold 1. Ask for fewer folds, or split without the time",
+    ):
+        split(late, 4)
