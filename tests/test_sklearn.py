@@ -187,7 +187,7 @@ def test_any_classifier_with_weights(learner, cancer):
 
 def test_tangent_meta_at_its_own_boundary(rare):
     X, Z, y, _ = rare
-    fitted = TangentMetaClassifier(LogisticRegression(), F2).fit(X, y)
+    fitted = TangentMetaClassifier(LogisticRegression(), F2, rule="own").fit(X, y)
     (point,) = fitted.fixed_points_
     c0, c1 = fitted.costs_[0]
     assert (c0, c1) == point.costs

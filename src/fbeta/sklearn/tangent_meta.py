@@ -29,14 +29,14 @@ class TangentMetaClassifier(MetaDecider):
               \qquad \text{at the out-of-fold operating point}
 
     Costs give models, models an operating point on rows they never saw, the point new costs: `fbeta.fixed_point`.
-    Then the classifier is fitted to all rows with the costs found. It decides where its weighted probability is ½ (or
-    its margin 0), and its probabilities have the costs taken out again: odds · c₀/c₁. A learner without
+    Then the classifier is fitted to all rows with the costs found. Its own boundary is where its weighted probability
+    is ½ (or its margin 0), and its probabilities have the costs taken out again: odds · c₀/c₁. A learner without
     `predict_proba` (an SVM) gets probabilities from Platt scaling on out-of-fold rows.
 
     - `estimator`: logistic regression, random forest, gradient boosting, SVM, or a pipeline that ends in one.
     - `metric`, `cv`, `average_folds`, `average`, `pos_label`: as in `ThresholdClassifier`.
-    - `rule`: "own" is the classifier's own boundary; a rule of `fbeta.threshold` moves it, on out-of-fold scores.
-      "auto" is "own", but "shrunk" for several classes: boundaries against the rest do not say which of two to call.
+    - `rule`: a cut of `fbeta.threshold` on out-of-fold scores; or "own", the classifier's own boundary, which the costs
+      have brought to about the same place (for several classes boundaries against the rest do not say which to call).
     - `rounds`, `damping`: of the fixed point; each round fits one model a fold.
     - `prevalence`: the rate of positives where the model will work, if it is not that of these rows.
     - `response_method`: "auto" is probabilities where there are any.
@@ -65,7 +65,7 @@ class TangentMetaClassifier(MetaDecider):
         estimator: Any,
         metric: Any = "fbeta:beta=1",
         *,
-        rule: Any = "auto",
+        rule: Any = "shrunk",
         cv: Any = None,
         rounds: int = 5,
         damping: float = 0.5,
@@ -160,11 +160,8 @@ class TangentMetaClassifier(MetaDecider):
         if self._method == "decision_function":
             self._slope, self._offset = calibrate(scores, target[held], weight)
         log_odds = self._slope * scores + self._offset
-        rule = self.rule
-        if isinstance(rule, str) and rule == "auto":
-            rule = "shrunk" if self.labels_.kind == "multiclass" else "own"
         # At the classifier's own boundary its score is 0.
-        self._cut(log_odds, target[held], weight, rule, own=self._offset, prevalence=self.prevalence)
+        self._cut(log_odds, target[held], weight, self.rule, own=self._offset, prevalence=self.prevalence)
 
     def _log_odds(self, X: Any) -> Array:
         one = self.labels_ if self.labels_.kind == "binary" else Labels("binary", np.array([0, 1]))
