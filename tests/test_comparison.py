@@ -174,3 +174,38 @@ def test_the_plan():
         plan(["mpl"], None)
     with pytest.raises(ValueError, match="Did you mean 'tangent'"):
         plan(None, ["tangnet"])
+
+
+def test_the_command(tmp_path):
+    from typer.testing import CliRunner
+
+    from fbeta.cli import app
+
+    file = tmp_path / "shops.csv"
+    table().features.with_columns(fraud=pl.Series(np.where(table().y == 1, "yes", "no"))).write_csv(file)
+    asked = ["compare", str(file), "--metric", "fbeta:beta=2", "--models", "linear", "--losses", "tangent"]
+    asked += ["--seeds", "2", "--folds", "2", "--results", str(tmp_path / "parts")]
+
+    def call(*more):
+        return CliRunner().invoke(app, [*asked, *more])
+
+    done = call("--target", "fraud", "--json", "--html", str(tmp_path / "page.html"))
+    assert done.exit_code == 0, done.output
+    assert Comparison.from_json(done.stdout).title == "F₂"
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    shown = call("--target", "fraud")
+    assert "linear, tangent" in shown.stdout
+    assert "positive is fraud 'yes'" in shown.stdout
+    for wrong, said in [
+        (("--target", "fruad"), "fraud"),
+        ((), "--target"),
+        (("--target", "fraud", "--models", "mpl"), "Did you mean 'mlp'"),
+        (("--target", "fraud", "--metric", "fbeta:beta=x"), "beta"),
+        (("--target", "fraud", "--rule", "exakt"), "Did you mean 'exact'"),
+        (("--target", "fraud", "--html", str(tmp_path / "no" / "page.html")), "cannot write"),
+    ]:
+        refused = call(*wrong)
+        assert refused.exit_code == 2, (wrong, refused.output)
+        assert refused.stderr.startswith("fbeta: ")
+        assert said in refused.stderr
+        assert "Traceback" not in refused.stderr

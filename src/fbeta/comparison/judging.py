@@ -65,7 +65,7 @@ def operating(parts: Sequence[Judged]) -> Operating:
     p = np.concatenate([x.probability for x in parts])
     y = np.concatenate([x.target for x in parts])
     cuts, counts = curve(p, y)
-    kept = np.unique(np.linspace(0, len(cuts) - 1, POINTS).round().astype(int))
+    kept = _few(cuts, np.asarray(counts.tp), [0.5, *(x.outcome.cut for x in parts)])
     n1 = float(y.sum())
     return Operating(
         tuple(float(x) for x in np.asarray(cuts)[kept]),
@@ -74,6 +74,15 @@ def operating(parts: Sequence[Judged]) -> Operating:
         n1,
         float(len(y) - n1),
     )
+
+
+def _few(cuts: Floats, tp: Floats, also: Sequence[float]) -> Any:
+    """A few hundred cuts: half evenly by rank, half by positives caught, where few rows are; and those asked for."""
+    half = POINTS // 2
+    ranks = np.linspace(0, len(cuts) - 1, half).round().astype(int)
+    caught = np.searchsorted(tp, np.linspace(0, tp[-1], half)).clip(max=len(cuts) - 1)
+    asked = len(cuts) - 1 - np.searchsorted(cuts[::-1], also).clip(max=len(cuts) - 1)  # cuts fall
+    return np.unique(np.concatenate([ranks, caught, asked]))
 
 
 def calibration(parts: Sequence[Judged]) -> Calibration:

@@ -17,7 +17,7 @@ from fbeta.comparison import boosters, judging, networks
 from fbeta.comparison.learned import Learned, Task
 from fbeta.comparison.methods import Method, baseline, plan
 from fbeta.comparison.statistics import corrected_t, mean_interval, paired_bootstrap
-from fbeta.comparison.words import recommendation
+from fbeta.comparison.words import recommendation, title
 from fbeta.data import load_table
 from fbeta.data.tables import Encoder, Table, split
 from fbeta.metrics import Metric
@@ -165,7 +165,7 @@ def _compared(
         )
     winner = max(candidates, key=lambda c: c.inner)
     base = next(c for c in candidates if c.name == fixed)
-    title = str(metric)
+    name = title(metric)
     return Comparison(
         Described(
             table.name,
@@ -177,11 +177,11 @@ def _compared(
             tuple(table.notes),
         ),
         str(metric),
-        title,
+        name,
         tuple(candidates),
         fixed,
         winner.name,
-        recommendation(title, winner, base),
+        recommendation(name, winner, base),
         seeds=len(base.outcomes),
         folds=folds,
         seconds=seconds,

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+from fbeta.metrics import FBeta, Metric
 from fbeta.results import Candidate, Difference
+
+
+def title(metric: Metric) -> str:
+    """The name of a metric, short.
+
+    >>> title(FBeta(2)), title(FBeta(0.5)), title(FBeta(1.5))
+    ('F₂', 'F½', 'F(β=1.5)')
+    """
+    if not isinstance(metric, FBeta):
+        return str(metric)
+    short = {0.5: "½"} | {float(i): "₀₁₂₃₄₅₆₇₈₉"[i] for i in range(1, 10)}
+    return f"F{short.get(float(metric.beta), f'(β={metric.beta:g})')}"
 
 
 def recommendation(title: str, winner: Candidate, baseline: Candidate) -> str:
@@ -30,7 +43,8 @@ def recommendation(title: str, winner: Candidate, baseline: Candidate) -> str:
 
 
 def _apart(found: Difference) -> str:
-    return f"difference {found.mean:+.3f} ({found.low:+.3f} to {found.high:+.3f}), p = {found.p:.2g}"
+    said = f"difference {found.mean:+.3f} ({found.low:+.3f} to {found.high:+.3f}), p = {found.p:.2g}"
+    return said.replace("-0.", "−0.")
 
 
 def collapse(shares: list[float], epochs: int) -> str:

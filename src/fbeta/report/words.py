@@ -1,0 +1,124 @@
+"""Numbers as text, the same on the page and in the terminal. `page.js` writes its own with the same rules."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable
+
+NONE = "–"
+
+
+def fixed(x: float, digits: int = 3) -> str:
+    """A number with so many decimals; a dash if it is none.
+
+    >>> fixed(-0.12345), fixed(-0.0001), fixed(math.nan)
+    ('−0.123', '0.000', '–')
+    """
+    if not math.isfinite(x):
+        return NONE if math.isnan(x) else "∞" if x > 0 else "−∞"
+    text = f"{x:,.{digits}f}"
+    return text.replace("-", "" if not text.strip("-0.") else "−")
+
+
+def signed(x: float, digits: int = 3) -> str:
+    """As `fixed`, with its sign.
+
+    >>> signed(0.0123), signed(-0.0123), signed(0.0)
+    ('+0.012', '−0.012', '0.000')
+    """
+    text = fixed(x, digits)
+    return f"+{text}" if x > 0 and text.strip("0.") else text
+
+
+def between(low: float, high: float, digits: int = 3, *, sign: bool = False) -> str:
+    """The two ends of an interval.
+
+    >>> between(0.1, 0.25), between(-0.1, 0.25, 2, sign=True)
+    ('0.100 to 0.250', '−0.10 to +0.25')
+    """
+    write = signed if sign else fixed
+    return f"{write(low, digits)} to {write(high, digits)}"
+
+
+def p_value(p: float) -> str:
+    """A p value with no more digits than anybody should read.
+
+    >>> p_value(0.0004), p_value(0.012), p_value(0.34)
+    ('< 0.001', '0.012', '0.34')
+    """
+    if math.isnan(p):
+        return NONE
+    return "< 0.001" if p < 0.001 else fixed(p, 3 if p < 0.1 else 2)
+
+
+def percent(share: float) -> str:
+    """A share in percent.
+
+    >>> percent(0.0123)
+    '1.23 %'
+    """
+    return f"{fixed(100 * share, 2)} %" if math.isfinite(share) else NONE
+
+
+def count(x: float) -> str:
+    """A number of rows; with a decimal where rows carry weights.
+
+    >>> count(12345.0), count(2.5)
+    ('12,345', '2.5')
+    """
+    return fixed(x, 0 if not math.isfinite(x) or x == round(x) else 1)
+
+
+def cut(x: float, digits: int = 6) -> str:
+    """A cut, in so many significant digits that can be copied into a program.
+
+    >>> cut(0.25), cut(1 / 3), cut(math.inf)
+    ('0.25', '0.333333', 'none')
+    """
+    if not math.isfinite(x):
+        return NONE if math.isnan(x) else "none" if x > 0 else "all"
+    return f"{x:.{digits}g}"
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it.
+
+    >>> duration(0.42), duration(12.3), duration(200), duration(7500)
+    ('0.42 s', '12 s', '3 min 20 s', '2 h 5 min')
+    """
+    if not math.isfinite(seconds):
+        return NONE
+    if seconds < 9.95:
+        return f"{seconds:.2g} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def digits_for(values: Iterable[float]) -> int:
+    """How many decimals scores of this size need: three of them, unless all are tiny or large.
+
+    >>> digits_for([0.81, 0.7]), digits_for([-0.0021, -0.0019]), digits_for([-250.0])
+    (3, 5, 1)
+    """
+    largest = max((abs(x) for x in values if math.isfinite(x)), default=1.0)
+    if largest >= 100:
+        return 1
+    if largest == 0 or largest >= 0.1:
+        return 3
+    return min(9, 2 - math.floor(math.log10(largest)))
+
+
+def clean(text: str) -> str:
+    """Text from the data as it can be shown: control marks, and those that turn the reading order, become �.
+
+    >>> clean("a\\x00b\\u202ec"), clean("ä <b>")
+    ('a�b�c', 'ä <b>')
+    """
+    return "".join(
+        "�" if unicodedata.category(x) in ("Cc", "Cf", "Cs") and x not in "\n\t" else x for x in text
+    )

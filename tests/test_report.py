@@ -1,0 +1,253 @@
+"""The report of a comparison: what the page and the terminal say. `test_report_browser.py` looks at the page."""
+
+import json
+import math
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from importlib.resources import files
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+import fbeta
+from fbeta import report
+from fbeta.report import levels, points, words
+from fbeta.report.chart import ticks
+from fbeta.results import Comparison, Interval, Operating, Table
+from made_up_comparison import METHODS, comparison
+
+NASTY = (
+    "<script>alert(1)</script>",
+    "</script><img src=x onerror=alert(1)>",
+    "' onload='alert(1)",
+    '"><svg onload=1>',
+)
+
+
+class Reader(HTMLParser):
+    """Elements, attributes and text of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.said = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.said.append(data)
+
+
+@pytest.fixture(scope="module")
+def made():
+    return comparison()
+
+
+@pytest.fixture(scope="module")
+def page(made):
+    return report.page(made)
+
+
+def embedded(page):
+    return json.loads(
+        re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S).group(1)
+    )
+
+
+def test_every_method_and_number_is_there(made, page):
+    said = " ".join(Reader(page).said)
+    for c in made.candidates:
+        assert said.count(c.name) >= 3  # table, choice, legend
+        for x in (c.score.mean, c.score.low, c.score.high, c.at_half.mean):
+            assert words.fixed(x) in said
+        assert f"{c.brier:.4f}" in said
+        if c.difference:
+            assert words.signed(c.difference.mean) in said
+            assert words.p_value(c.difference.p) in said
+    for text in (
+        made.recommendation,
+        made.title,
+        *made.table.notes,
+        "corrected resampled t-test",
+        "2 min 17 s",
+    ):
+        assert text in said
+    assert "calls everything positive since epoch 1 (in 3 of 5 splits)" in said
+    assert "5 outer splits and 5 inner folds" in said
+
+
+def test_page_is_one_small_file_that_fetches_nothing(page):
+    assert len(page.encode()) < 300_000
+    assert "http" not in page.replace("http-equiv", "")
+    for tag, attributes in Reader(page).elements:
+        assert tag not in ("img", "iframe", "object", "base")
+        for name in ("src", "href", "action", "srcset", "style"):
+            assert attributes.get(name) in (None, "data:,"), (tag, attributes)
+        assert not any(name.startswith("on") for name in attributes)
+    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|eval\(|innerHTML", page)
+
+
+@pytest.mark.parametrize("nasty", NASTY)
+def test_names_from_the_data_are_escaped(made, page, nasty):
+    names = [f"{nasty}{i}" for i in range(len(METHODS))]
+    hostile = comparison(table=nasty, target=nasty, note=nasty, remark=nasty, title=nasty, names=names)
+    tests = [
+        replace(c, difference=c.difference and replace(c.difference, test=nasty)) for c in hostile.candidates
+    ]
+    hostile = replace(hostile, machine=nasty, recommendation=nasty, candidates=tuple(tests))
+    hostile = replace(hostile, table=replace(hostile.table, positive=nasty))
+    bad = report.page(hostile)
+    reader = Reader(bad)
+    assert [tag for tag, _ in reader.elements if tag == "script"] == ["script"] * 2
+    # The same elements with the same attributes as on a page without malice, bar the method with the remark.
+    shape = [(tag, sorted(a)) for tag, a in reader.elements]
+    assert shape == [(tag, sorted(a)) for tag, a in Reader(page).elements]
+    assert " ".join(reader.said).count(nasty) > 20
+    assert [m["name"] for m in embedded(bad)["methods"].values()] == names
+
+
+def test_control_characters_do_not_reach_the_page():
+    text = report.page(replace(comparison(seeds=2), recommendation="a\x00b\u202ec\ud800"))
+    assert "a�b�c�" in text
+    text.encode()
+
+
+def test_the_browser_may_run_our_script_alone(page):
+    policy = next(a["content"] for tag, a in Reader(page).elements if a.get("http-equiv"))
+    assert re.fullmatch(
+        r"default-src 'none'; img-src data:; script-src 'sha256-\S{44}'; style-src 'sha256-\S{44}'", policy
+    )
+
+
+def test_embedded_counts_and_scores_are_pythons(made, page):
+    metric = fbeta.metric(made.metric)
+    methods = embedded(page)["methods"]
+    assert len(methods) == len(made.candidates)
+    for i, c in enumerate(made.candidates):
+        m = methods[str(i)]
+        exact = dict(
+            zip(
+                map(words.cut, c.operating.cut), zip(c.operating.tp, c.operating.fp, strict=True), strict=True
+            )
+        )
+        exact["none"] = (0.0, 0.0)
+        assert len(m["cut"]) == len(m["tp"]) == len(m["fp"]) == len(m["score"]) > 100
+        for cut, tp, fp, score in zip(m["cut"], m["tp"], m["fp"], m["score"], strict=True):
+            assert (tp, fp) == exact[cut]
+            cells = fbeta.Confusion(tp, fp, c.operating.positives - tp, c.operating.negatives - fp)
+            assert f"{score:.3f}" == f"{metric(cells):.3f}"
+
+
+def test_own_cut_and_half_are_places_of_the_slider(made):
+    own = fbeta.metric(made.metric)
+    c = made.candidates[3]
+    found = points.points(c, own, most=50)
+    assert len(found.points) < 80
+    at_half = found.points[found.half]
+    assert at_half.tp == max(
+        tp for cut, tp in zip(c.operating.cut, c.operating.tp, strict=True) if cut >= 0.5
+    )
+    assert found.points[0].fp == c.operating.negatives
+    assert found.points[-1].cut == math.inf
+    assert [p.cut for p in found.points] == sorted(p.cut for p in found.points)
+
+
+@pytest.mark.parametrize(
+    "spec", ["fbeta:beta=1", "mcc", "kappa", "gmean", "cost:fp=1,fn=20", "precision", "recall"]
+)
+def test_level_lines_have_one_score(spec):
+    metric = fbeta.metric(spec)
+    for right in (1.0, 0.05):
+        lines = levels.levels(metric, 0.1, right)
+        assert len(lines) >= 3
+        for line in lines:
+            for u, t in line.points[1:-1]:
+                if u + t > 1e-6:
+                    assert metric(fbeta.Confusion.from_rates(u, t, 0.1)) == pytest.approx(
+                        line.score, abs=1e-6
+                    )
+            assert all(
+                a[0] <= b[0] + 1e-9 and a[1] <= b[1] + 1e-9
+                for a, b in zip(line.points, line.points[1:], strict=False)
+            )
+
+
+def test_a_metric_of_ones_own():
+    def rings(tp, fp, fn, tn):
+        return tp / (tp + 0.5 * fp + fn)
+
+    own = replace(comparison(seeds=2), metric="rings", title="rings")
+    with pytest.raises(ValueError, match="Unknown metric 'rings'.*report.page"):
+        report.page(own)
+    found = embedded(report.page(own, metric=rings))["methods"]["0"]
+    at = len(found["tp"]) // 2
+    tp, fp = found["tp"][at], found["fp"][at]
+    assert found["score"][at] == round(rings(tp, fp, found["positives"] - tp, 0), 3)
+
+
+def test_degenerate_comparisons_have_a_page():
+    nothing = Comparison(Table("t", "y", "1", 0, 0, 0), "mcc", "MCC", (), "", "", "Nothing was run.")
+    assert "Nothing was run." in report.page(nothing)
+    bare = comparison(seeds=1)
+    hollow = [
+        replace(
+            c,
+            outcomes=(),
+            score=Interval(math.nan, math.nan, math.nan),
+            operating=Operating((), (), (), 0.0, 0.0),
+            calibration=type(c.calibration)((), (), ()),
+        )
+        for c in bare.candidates
+    ]
+    for candidates in (hollow, [*bare.candidates[:1], hollow[1]]):
+        text = report.page(replace(bare, candidates=tuple(candidates), winner=""))
+        assert text.endswith("</html>")
+        assert not re.search(r'(d|x|y|cx|transform)="[^"]*(nan|inf)', text)
+        Console(width=100, file=StringIO()).print(
+            report.terminal(replace(bare, candidates=tuple(candidates)))
+        )
+
+
+def test_a_page_of_json_is_the_same_page(made, page):
+    assert report.page(Comparison.from_json(made.to_json())) == page
+
+
+def test_files_of_the_page_are_in_the_package():
+    assert {"page.html", "page.css", "page.js"} <= {file.name for file in files("fbeta.report").iterdir()}
+
+
+def test_write_leaves_nothing_half_written(made, page, tmp_path):
+    report.write(made, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
+    with pytest.raises(OSError, match="missing"):
+        report.write(made, tmp_path / "missing" / "page.html")
+    assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_terminal_fits(made, width):
+    console = Console(width=width, record=True, file=StringIO())
+    console.print(report.terminal(made))
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= width
+    for c in made.candidates:
+        assert re.search(rf"^{c.name}( ★)? +{c.score.mean:.3f} ", text, re.M)
+    assert "★" in text
+    assert "…" not in text
+    assert "baseline" in text
+
+
+def test_terminal_shows_markup_as_text():
+    console = Console(width=100, record=True, file=StringIO())
+    console.print(report.terminal(comparison(table="[red]a[/red]", names=["[b]x[/b]"] * 6, seeds=2)))
+    text = console.export_text()
+    assert "[red]a[/red]" in text
+    assert "[b]x[/b]" in text
+
+
+def test_ticks_are_round():
+    assert ticks(0.0, 0.02) == [0.0, 0.005, 0.01, 0.015, 0.02]
+    assert ticks(-0.31, 0.11) == [-0.3, -0.2, -0.1, 0.0, 0.1]
