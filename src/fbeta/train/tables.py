@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import embedding
 
 from fbeta import losses
 from fbeta.losses import Loss
@@ -165,20 +166,19 @@ class TableStack:
         return torch.from_numpy(np.ascontiguousarray(cut)).to(self.device)
 
     def _step(self, rows: Tensor) -> None:
-        inputs = [self.X[rows]]
+        inputs = [embedding(rows, self.X)]
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             inputs.append(torch.baddbmm(bias, inputs[-1], weight).relu_())
-        z = torch.baddbmm(self.biases[-1], inputs[-1], self.weights[-1])
-        slope = self._slope(z[:, :, 0], self.y[rows])[:, :, None]
-        for i in range(len(self.weights) - 1, -1, -1):
-            weight, bias = self.weights[i], self.biases[i]
-            assert weight.grad is not None
-            assert bias.grad is not None
-            torch.bmm(inputs[i].mT, slope, out=weight.grad)
-            torch.sum(slope, 1, keepdim=True, out=bias.grad)
-            if i:
-                back = torch.bmm(slope, weight.mT)
-                slope = torch.ops.aten.threshold_backward(back, inputs[i], 0)
+        # One output: products of matrices with one column are slower than the same by hand.
+        last = self.weights[-1].mT
+        slope = self._slope((inputs[-1] * last).sum(2) + self.biases[-1][:, :, 0], self.y[rows])[:, :, None]
+        torch.sum(inputs[-1] * slope, 1, out=_grad(self.weights[-1]).squeeze(2))
+        torch.sum(slope, 1, keepdim=True, out=_grad(self.biases[-1]))
+        for i in range(len(self.weights) - 2, -1, -1):
+            back = slope * last if i == len(self.weights) - 2 else torch.bmm(slope, self.weights[i + 1].mT)
+            slope = torch.ops.aten.threshold_backward(back, inputs[i + 1], 0)
+            torch.bmm(inputs[i].mT, slope, out=_grad(self.weights[i]))
+            torch.sum(slope, 1, keepdim=True, out=_grad(self.biases[i]))
         self.optimiser.step()
 
     def _slope(self, z: Tensor, y: Tensor) -> Tensor:
@@ -232,6 +232,11 @@ class TableStack:
             loss.load_state_dict(
                 {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
             )
+
+
+def _grad(p: Tensor) -> Tensor:
+    assert p.grad is not None
+    return p.grad
 
 
 def _stream(rows: NDArray[np.int64], begin: int, count: int, key: tuple[int, ...]) -> NDArray[np.int64]:
