@@ -19,7 +19,7 @@ SOURCE = ROOT / "src" / "fbeta"
 
 # Imports point down, or along a line from right to left; never up. `fbeta` itself is lazy and imports nothing.
 LAYERS = [
-    ["dual", "geometry", "metrics", "results"],
+    ["spelling", "dual", "geometry", "metrics", "results"],
     ["task", "ranks", "running", "losses", "threshold", "fixed_point"],
     ["explain", "data", "models"],
     ["train", "paper"],
@@ -28,6 +28,7 @@ LAYERS = [
     ["cli"],
 ]
 THIRD_PARTY = {
+    "spelling": set(),
     "dual": set(),
     "geometry": {"numpy"},  # inside a function, for lists
     "metrics": set(),
@@ -42,7 +43,7 @@ THIRD_PARTY = {
     "explain": {"numpy", "rich", "matplotlib", "plotly"},
     "data": {"numpy", "PIL", "polars", "sklearn"},
     "models": {"numpy", "torch"},
-    "train": {"numpy", "torch", "triton", "safetensors"},
+    "train": {"numpy", "rich", "torch", "triton", "safetensors"},
     "paper": {"numpy", "torch", "rich", "matplotlib", "PIL"},
     "lightning": {"lightning", "pytorch_lightning", "torch"},
     "results": set(),

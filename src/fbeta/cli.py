@@ -96,7 +96,7 @@ def compare(
     time: Annotated[str | None, typer.Option(help="Learn from the past of this column.")] = None,
     drop: Annotated[list[str] | None, typer.Option(help="Leave a column out; may be repeated.")] = None,
     seed: Annotated[int, typer.Option(help="Where chance begins.")] = 0,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "cpu",
     results: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Keep finished parts here, not in the cache.")
     ] = None,
@@ -107,12 +107,12 @@ def compare(
     try:
         from fbeta import report
         from fbeta.comparison import command
-        from fbeta.data import DataError
+        from fbeta.data import DataError, load_table
     except ImportError as error:
         _stop(str(error))
     console = command.Console(stderr=as_json)
     try:
-        table = command.read(source, target, positive, group=group, time=time, drop=drop or ())
+        table = load_table(source or "digits", target, positive, group=group, time=time, drop=drop or ())
         found = command.run(
             table,
             metric,

@@ -19,7 +19,6 @@ Accuracy, Cost                         no rows                         0
 
 from __future__ import annotations
 
-import difflib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -28,6 +27,7 @@ from typing import Any, ClassVar, overload
 
 from fbeta.dual import Dual
 from fbeta.geometry import Anchors, Cell, Confusion, Pole, divide, root
+from fbeta.spelling import did_you_mean
 
 
 def _key(name: str) -> str:
@@ -603,8 +603,7 @@ def metric(spec: Metric | str | Callable[[Any, Any, Any, Any], Any]) -> Metric:
     name, _, options = spec.strip().partition(":")
     key = _key(name)
     if key not in Metric.registry:
-        near = difflib.get_close_matches(key, Metric.registry, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(key, Metric.registry)
         raise ValueError(f"Unknown metric {name!r}.{hint} Choices: {', '.join(sorted(Metric.registry))}.")
     cls = Metric.registry[key]
     return cls(**dict(_options(cls, options)))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fbeta import losses
 from fbeta.comparison import boosters
 from fbeta.comparison.networks import RECIPES
+from fbeta.spelling import did_you_mean
 
 #: What people use, the paper's loss, ours, and the metric on soft counts.
 DEFAULT_LOSSES = ("bce", "balanced-bce", "focal", "soft", "surrogate", "tangent")
@@ -66,6 +66,5 @@ def baseline(methods: Sequence[Method]) -> Method:
 
 def _known(what: str, name: str, choices: Sequence[str]) -> None:
     if name not in choices:
-        near = difflib.get_close_matches(name, choices, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, choices)
         raise ValueError(f"Unknown {what} {name!r}.{hint} Choices: {', '.join(choices)}.")

@@ -5,7 +5,6 @@ The same bytes whichever source they came from. A data set is one file with a `D
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fbeta.data import breast_cancer, cifar10, creditcard, digits, fashion_mnist, keel
 from fbeta.data.cached import root
 from fbeta.data.dataset import DataError, Dataset, Images, Progress
+from fbeta.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from fbeta.data.tables import Table
@@ -60,8 +60,7 @@ def get(name: str) -> Dataset[Any]:
         return keel.member(table)
     if name not in _SETS:
         known = [f"keel/{table}" for table in keel.NAMES] if family == "keel" else names()
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, known)
         raise ValueError(f"Unknown data set {name!r}.{hint} Choices: {', '.join(names())}.")
     return _SETS[name]
 

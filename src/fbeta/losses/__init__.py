@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 try:
@@ -23,6 +22,7 @@ from fbeta.losses.sigmoid_f1 import SigmoidF1Loss
 from fbeta.losses.soft import CountLoss, SoftLoss, soft_log_loss, soft_loss
 from fbeta.losses.surrogate import SurrogateLoss, surrogate_loss
 from fbeta.losses.tangent import TangentLoss, tangent_costs, tangent_loss
+from fbeta.spelling import did_you_mean
 
 __all__ = [
     "AnyLoss",
@@ -77,7 +77,6 @@ def get(name: str, metric: Any = None, **options: Any) -> Loss:
     )
     """
     if name not in Loss.registry:
-        near = difflib.get_close_matches(name, Loss.registry, n=2)
-        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        hint = did_you_mean(name, Loss.registry, most=2)
         raise ValueError(f"Unknown loss {name!r}.{hint} Choices: {', '.join(names())}.")
     return Loss.registry[name](metric, **options)

@@ -2,46 +2,25 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from fbeta import data
 from fbeta.paper.protocol import PRESETS, SETTINGS, Run
 from fbeta.paper.results import PAPER
 from fbeta.paper.run import Pictures, execute, seconds_per_epoch
+from fbeta.spelling import did_you_mean
+from fbeta.train.bar import bar
+from fbeta.train.devices import device_of
 from fbeta.train.ledger import NotHeldError, read, shard
 from fbeta.train.stack import PRECISIONS
 
 #: A guess longer than this wants a yes.
 LONG = 1800.0
-
-
-def device_of(name: str) -> torch.device:
-    """Read a device's name; auto is the GPU if there is one.
-
-    >>> device_of("cpu")
-    device(type='cpu')
-    """
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name not in ("cpu", "cuda"):
-        raise ValueError(f"device must be auto, cuda or cpu; got {name!r}.")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise ValueError("there is no GPU that PyTorch can use here; take --device cpu, or leave it out.")
-    return torch.device(name)
 
 
 def plan(
@@ -75,8 +54,7 @@ def plan(
 
 def _one_of(what: str, name: str, choices: list[str]) -> str:
     if name not in choices:
-        near = difflib.get_close_matches(name, choices, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, choices)
         raise ValueError(f"unknown {what} {name!r}.{hint} Choices: {', '.join(choices)}.")
     return name
 
@@ -99,17 +77,8 @@ def run(
     if on.type == "cpu" and not yes:
         _warn_of_days(runs, results, on)
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("epochs"),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task(f"{len(runs)} runs", total=sum(run.epochs for run in runs))
+    with bar("epochs", console) as shown:
+        task = shown.add_task(f"{len(runs)} runs", total=sum(run.epochs for run in runs))
         try:
             done = execute(
                 runs,
@@ -118,7 +87,7 @@ def run(
                 at_once=at_once,
                 limit=None if minutes is None else 60 * minutes,
                 say=console.print,
-                tick=lambda epochs: bar.advance(task, epochs),
+                tick=lambda epochs: shown.advance(task, epochs),
             )
         except NotHeldError as error:
             raise ValueError(f"{error} Start again to go on with what is left.") from error

@@ -18,11 +18,10 @@ from fbeta.sklearn.networks import Network
 from fbeta.sklearn.recipe import Recipe, Trained
 from fbeta.sklearn.stack import Stack
 from fbeta.threshold import tune
+from fbeta.train.tables import FROM_PRIOR
 
 #: q, c₀ and c₁ of a tangent loss, one of each a column.
 Prices = tuple[float, Tensor, Tensor]
-#: Losses that begin at the prior's log odds; the others have their gradient around f = ½ and begin there.
-FROM_PRIOR = {"asymmetric", "bce", "focal", "ldam", "tangent"}
 #: Rows that are scored at once.
 CHUNK = 1 << 16
 #: Steps of L-BFGS between two looks at the out-of-fold rows.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -10,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fbeta.spelling import did_you_mean
 from fbeta.threshold.calibration import MARGIN, Platt, logit, sigmoid
 from fbeta.threshold.pooling import pool
 from fbeta.threshold.problem import Constraints, Problem
@@ -241,8 +241,7 @@ def rule(spec: Rule | str) -> Rule:
         raise TypeError(f"A rule is a name ({', '.join(rules())}) or an instance; got {spec!r}.")
     name, _, options = spec.strip().lower().partition(":")
     if name not in Rule.registry:
-        near = difflib.get_close_matches(name, rules(), n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, rules())
         raise ValueError(f"Unknown rule {name!r}.{hint} Choices: {', '.join(rules())}.")
     cls = Rule.registry[name]
     given: dict[str, Any] = {}
