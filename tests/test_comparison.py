@@ -121,6 +121,30 @@ def test_equal_rows_are_never_on_both_sides():
             assert not inside & set(task.X[task.train[task.fold != f], 0].tolist())
 
 
+@pytest.mark.parametrize("model", ["linear", "xgboost"])
+def test_by_time_the_past_is_learned_from_and_every_row_of_it_is_held_once(model):
+    if model == "xgboost":
+        pytest.importorskip("xgboost")
+    rng = np.random.default_rng(0)
+    y = rng.random(600) < 0.2
+    frame = pl.DataFrame({"x": rng.normal(size=600) + 1.5 * y, "when": np.arange(600), "y": y.astype(int)})
+    dated = read_frame(frame, "y", "1", time="when")
+    for task in _tasks(dated, FBeta(1), seeds=5, folds=3, seed=0):
+        assert task.train.max() < task.test.min()
+        assert sorted(np.unique(task.fold)) == [0, 1, 2]
+    asked = {"models": [model], "losses": ["tangent"], "folds": 3}
+    found = compare(dated, seeds=2, **asked)
+    assert all(0.4 < c.score.mean <= 1 and 0.4 < c.inner <= 1 for c in found.candidates)
+    with pytest.raises(ValueError, match="By time there are 5 outer splits"):
+        compare(dated, seeds=6, **asked)
+
+
+def test_a_metric_of_ones_own():
+    found = compare(table(), metric=lambda tp, fp, fn, tn: tp / (tp + fp + fn), **FEW)
+    same = compare(table(), metric="jaccard", **FEW)
+    assert [c.score for c in found.candidates] == [c.score for c in same.candidates]
+
+
 def test_finished_parts_are_not_run_again_and_change_nothing(found, tmp_path):
     kept = compare(table(), metric="fbeta:beta=2", folder=tmp_path / "f", **FEW)
     assert timeless(kept) == timeless(found)
@@ -202,6 +226,7 @@ def test_the_command(tmp_path):
         (("--target", "fraud", "--models", "mpl"), "Did you mean 'mlp'"),
         (("--target", "fraud", "--metric", "fbeta:beta=x"), "beta"),
         (("--target", "fraud", "--rule", "exakt"), "Did you mean 'exact'"),
+        (("--target", "fraud", "--device", "gpu"), "device must be auto, cuda or cpu"),
         (("--target", "fraud", "--html", str(tmp_path / "no" / "page.html")), "cannot write"),
     ]:
         refused = call(*wrong)

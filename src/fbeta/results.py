@@ -71,7 +71,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Epochs:
-    """The course of training, means over splits: loss, and the metric at its best cut, on learning and on held rows."""
+    """The course of training, means over splits: loss and score at ½ on learned rows, best score on held ones."""
 
     loss: tuple[float, ...] = ()
     score: tuple[float, ...] = ()

@@ -46,11 +46,11 @@ RECIPES = {"linear": Recipe(rate=1e-2), "mlp": Recipe(hidden=(64, 64))}
 class NetworkRuns:
     """All losses on one split; epoch by epoch, so that it can be stopped, saved and taken up again."""
 
-    def __init__(self, task: Task, names: Sequence[str], recipe: Recipe, device: str = "cpu") -> None:
+    def __init__(self, task: Task, names: Sequence[str], recipe: Recipe, device: torch.device) -> None:
         self.task, self.names, self.recipe = task, list(names), recipe
         rows = [task.train, *(task.train[task.fold != f] for f in range(task.folds))]
         members = [
-            TableMember(part, name, str(task.metric), (START, task.seed, i), (ORDER, task.seed, i))
+            TableMember(part, name, task.metric, (START, task.seed, i), (ORDER, task.seed, i))
             for name in self.names
             for i, part in enumerate(rows)
         ]
@@ -172,7 +172,7 @@ def train(
     names: Sequence[str],
     recipe: Recipe,
     *,
-    device: str = "cpu",
+    device: torch.device,
     checkpoint: Path | None = None,
     every: float = 20.0,
     tick: Callable[[int], None] = lambda epoch: None,

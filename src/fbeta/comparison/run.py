@@ -7,6 +7,7 @@ import json
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from fbeta.metrics import metric as read_metric
 from fbeta.results import Candidate, Comparison, Epochs
 from fbeta.results import Table as Described
 from fbeta.train.checkpoint import load, save
+from fbeta.train.devices import device_of
 from fbeta.train.record import write
 
 #: Outer splits are folds of one deal, then of the next: so each row is judged about as often as any other.
@@ -65,7 +67,11 @@ def compare(
     """
     began = time.perf_counter()
     table = data if isinstance(data, Table) else load_table(data, target, **options)
-    goal = read_metric(metric)
+    goal, on = read_metric(metric), device_of(device)
+    if table.time is not None and seeds > OUTER:
+        raise ValueError(
+            f"By time there are {OUTER} outer splits, and chance makes no more; ask for {OUTER} seeds at most."
+        )
     methods = plan(models, losses)
     keep = None if folder is None else _Folder(Path(folder), fingerprint(table, goal, folds))
     groups = _groups(methods)
@@ -74,9 +80,11 @@ def compare(
     parts: dict[str, list[tuple[Learned, judging.Judged]]] = {m.name: [] for m in methods}
     share = 0.0
     for task in _tasks(table, goal, seeds, folds, seed):
-        share = len(task.test) / len(task.train)
+        share = max(
+            share, len(task.test) / len(task.train)
+        )  # by time the first split learns from the fewest rows
         for group in groups:
-            for method, learned in _learn(task, group, device, keep).items():
+            for method, learned in _learn(task, group, on, keep).items():
                 parts[method.name].append((learned, judging.judge(task, learned, rule)))
             done += 1
             tick(done, total)
@@ -88,7 +96,8 @@ def _tasks(table: Table, metric: Metric, seeds: int, folds: int, seed: int) -> I
     for k in range(seeds):
         outer = split(table, OUTER, seed + k // OUTER)
         train, test = outer.train(k % OUTER), outer.test(k % OUTER)
-        inner = split(table.take(train), folds, seed + 1000 + k)
+        # By time only outside: all of these rows are the past, and each must be held once.
+        inner = split(replace(table.take(train), time=None), folds, seed + 1000 + k)
         X = Encoder.fit(table.features[train], table.columns).transform(table.features)
         yield Task(X, y, train, test, inner.ids, metric, seed + k)
 
@@ -102,7 +111,9 @@ def _groups(methods: Sequence[Method]) -> list[list[Method]]:
     return found
 
 
-def _learn(task: Task, group: Sequence[Method], device: str, keep: _Folder | None) -> dict[Method, Learned]:
+def _learn(
+    task: Task, group: Sequence[Method], device: torch.device, keep: _Folder | None
+) -> dict[Method, Learned]:
     """Train a group on a split, or read what is there."""
     model, names = group[0].model, [m.loss for m in group]
     digest = hashlib.sha256(" ".join(names).encode()).hexdigest()[:8]
@@ -116,7 +127,7 @@ def _learn(task: Task, group: Sequence[Method], device: str, keep: _Folder | Non
 
 
 def _train(
-    task: Task, model: str, names: list[str], device: str, checkpoint: Path | None
+    task: Task, model: str, names: list[str], device: torch.device, checkpoint: Path | None
 ) -> dict[str, Learned]:
     if model in networks.RECIPES:
         recipe = networks.RECIPES[model]

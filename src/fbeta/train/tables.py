@@ -16,6 +16,7 @@ from torch.nn.functional import embedding
 
 from fbeta import losses
 from fbeta.losses import Loss
+from fbeta.metrics import Metric
 from fbeta.train.batches import shuffled
 
 #: Losses that begin at the prior's log odds; the others have their gradient around f = ½ and begin there.
@@ -33,7 +34,7 @@ class TableMember:
 
     rows: NDArray[np.int64]
     loss: str
-    metric: str
+    metric: Metric | str
     start: tuple[int, ...] = (0,)
     order: tuple[int, ...] = (0,)
     options: Mapping[str, Any] = field(default_factory=dict)
