@@ -290,6 +290,23 @@ def test_readings_and_remedies_stand_beside_the_papers_setting(text, everything)
     assert spread(base.finals(lambda r: r.score("test", 2.0))) in anneal
 
 
+def test_a_shorter_remedy_is_compared_after_as_many_epochs_and_chosen_by_validation_rows(tmp_path):
+    plain = Run("cifar10", "surrogate", 1.0)
+    write_run(tmp_path, plain)
+    for run in (replace(plain, remedy="mix", epochs=20), replace(plain, q=0.5, epochs=20)):
+        write_run(tmp_path, run)
+    reproduction.write(tmp_path, tmp_path / "r.md")
+    remedies = section((tmp_path / "r.md").read_text(), "Remedies for the plateau")
+    found = read(tmp_path)
+    base = found.find("cifar10", "surrogate", 1.0).first.score("test", 1.0)
+    early, late = f"{base[15:20].mean():.3f}", f"{base[-5:].mean():.3f}"
+    assert early != late
+    assert remedies.count(f"| {early} |") == 2
+    assert f"| {late} |" not in remedies
+    chosen = max(found.of("cifar10", "remedy"), key=lambda g: g.first.final(g.first.score("val", 1.0)))
+    assert f"is: {chosen.run.remedy or 'q form'} in 1." in remedies
+
+
 def test_unfinished_runs_are_marked(tmp_path):
     run = Run("digits", "bce", epochs=10)
     write_run(tmp_path, run, epochs=4)

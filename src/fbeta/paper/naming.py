@@ -17,6 +17,11 @@ LOSSES = {
     "balanced-mae": "balanced MAE",
     "bce": "plain BCE",
     "tangent": "tangent",
+    "soft-both": "macro soft over both columns,",
+    "soft-batch": "macro soft with the prevalence of the batch,",
+    "twice-surrogate": "surrogate of a softmax of the softmax,",
+    "twice-bce": "balanced BCE of a softmax of the softmax",
+    "unclamped-bce": "balanced BCE, its logarithm not clamped",
 }
 _SUBSCRIPT = str.maketrans("0123456789.", "₀₁₂₃₄₅₆₇₈₉.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fbeta.geometry import Confusion
 from fbeta.metrics import Accuracy, FBeta
-from fbeta.paper.protocol import BETAS, SETTINGS, Run
+from fbeta.paper.protocol import BETAS, Q_REMEDY, SETTINGS, Run
 from fbeta.train import ledger
 
 Array = NDArray[np.float64]
@@ -72,6 +72,16 @@ class Result:
     def seconds(self) -> float:
         """Device time of this run: its share of the runs trained together."""
         return float(np.nansum(self.columns["seconds"])) if "seconds" in self.columns else 0.0
+
+    def until(self, epochs: int) -> Result:
+        """The run as it stood after so many epochs, for a fair comparison with a shorter one.
+
+        >>> r = Result(Run("digits", "bce"), {}, {}, {"epoch": np.array([1, 2, 3])})
+        >>> r.until(2).epochs, r.until(2).finished
+        (array([1, 2]), True)
+        """
+        run = replace(self.run, epochs=min(epochs, self.run.epochs))
+        return replace(self, run=run, columns={name: x[:epochs] for name, x in self.columns.items()})
 
     def cells(self, split: Split, cut: float | None = None) -> Confusion:
         """The confusion matrix by epoch: at ½, or on test at the cut that validation rows chose for F of β = `cut`."""
@@ -189,6 +199,10 @@ class Group:
         """Epochs that all long runs have finished."""
         return min(len(r.epochs) for r in self.results)
 
+    def until(self, epochs: int) -> Group:
+        """The group as it stood after so many epochs."""
+        return Group(tuple(r.until(epochs) for r in self.results), self.short)
+
     def finals(self, values: Callable[[Result], Array]) -> list[float]:
         """The mean over the last five epochs of each run."""
         return [r.final(values(r)) for r in self.results]
@@ -249,7 +263,7 @@ def kind(run: Run) -> Kind:
     >>> kind(Run("cifar10", "bce", learning_rate=0.03, precision="fp32"))
     'reading'
     """
-    if run.remedy:
+    if run.remedy or run.q == Q_REMEDY:
         return "remedy"
     if run.loss not in LOSSES or run.learning_rate != 0.01 or run.stem != "imagenet":
         return "reading"
