@@ -27,8 +27,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
 from fbeta import Confusion, Metric
+from fbeta.losses import tangent_costs
 from fbeta.losses.argmax import argmax_rule
-from fbeta.losses.tangent import tangent_costs
 
 PAGE = ROOT / "docs" / "tasks.md"
 SETTINGS = Path(__file__).with_name("settings.json")

@@ -117,6 +117,17 @@ def test_groups_stay_together():
         folds(y, 5, groups=[1, 2])
 
 
+@pytest.mark.parametrize("seed", [None, 3])
+def test_groups_with_labels_are_dealt_evenly(seed):
+    chance = np.random.default_rng(0)
+    y = (chance.random((2000, 3)) < [0.1, 0.3, 0.6]).astype(int)
+    group = chance.integers(400, size=2000)
+    fold = folds(y, 5, group, seed=seed)
+    assert all(len(set(fold[group == g])) == 1 for g in set(group))
+    positives = np.stack([y[fold == k].sum(0) for k in range(5)])
+    assert (np.ptp(positives, axis=0) <= 0.1 * positives.mean(0)).all()
+
+
 def test_too_few_positives_say_what_would_do():
     y = np.array([1] * 7 + [0] * 50)
     with pytest.raises(ValueError, match="7 rows, too few for 5 folds with 2 in each: use at most 3 folds"):

@@ -52,6 +52,20 @@ def test_every_trainable_metric_reaches_its_optimum(m):
     assert score_at(m, z >= 0) == pytest.approx(best_score(m), abs=1e-4 if m in CURVED else 1e-9)
 
 
+@pytest.mark.parametrize("average", ["macro", "each"])
+@pytest.mark.parametrize("m", TRAINABLE, ids=str)
+def test_few_numbers_are_the_same_in_numpy_and_in_torch(m, average, monkeypatch):
+    loss = TangentLoss(m, [0.1, 0.2, 0.3, 0.4], task="multilabel", num_labels=4, average=average)
+    # A usual column, one in a corner of ROC space, one without positives, one of few.
+    loss.running.set(
+        Confusion(*torch.tensor([[50.0, 60, 0, 2], [20, 0, 5, 9], [30, 0, 0, 3], [400, 300, 95, 80]]))
+    )
+    found = loss.costs
+    monkeypatch.setattr("fbeta.losses.fused.at_hand", lambda *_: False)
+    for a, b in zip(found, loss.costs, strict=True):
+        assert torch.allclose(a, b, rtol=1e-13, atol=0)
+
+
 def test_gaps_of_soft_counts_and_of_the_surrogate():
     """Known on this population: soft counts lose a little, the published loss a lot, at every β."""
     gaps = {}

@@ -32,19 +32,20 @@ class Dual:
 
     def __add__(self, other: Any) -> Dual:
         o = lift(other)
-        return Dual(self.value + o.value, self.slope + o.slope)
+        return Dual(self.value + o.value, _sum(self.slope, o.slope))
 
     def __mul__(self, other: Any) -> Dual:
         o = lift(other)
-        return Dual(self.value * o.value, self.slope * o.value + self.value * o.slope)
+        return Dual(self.value * o.value, _sum(_times(self.slope, o.value), _times(o.slope, self.value)))
 
     def __truediv__(self, other: Any) -> Dual:
         o = lift(other)
         quotient = self.value / o.value
-        return Dual(quotient, (self.slope - quotient * o.slope) / o.value)
+        rise = _sum(self.slope, _times(o.slope, -quotient))
+        return Dual(quotient, rise if _level(rise) else rise / o.value)
 
     def __pow__(self, power: float) -> Dual:
-        return Dual(self.value**power, power * self.value ** (power - 1) * self.slope)
+        return Dual(self.value**power, _times(self.slope, power * self.value ** (power - 1)))
 
     def __neg__(self) -> Dual:
         return Dual(-self.value, -self.slope)
@@ -87,6 +88,19 @@ class Dual:
 
     def __repr__(self) -> str:
         return f"Dual({self.value!r}, {self.slope!r})"
+
+
+# Most slopes in a formula are nothing at all, and nothing should cost no arithmetic on arrays.
+def _level(slope: Any) -> bool:
+    return type(slope) is float and slope == 0.0
+
+
+def _sum(a: Any, b: Any) -> Any:
+    return b if _level(a) else a if _level(b) else a + b
+
+
+def _times(slope: Any, by: Any) -> Any:
+    return slope if _level(slope) else slope * by
 
 
 def lift(x: Any) -> Dual:

@@ -242,7 +242,8 @@ def divide(numerator: Cell, denominator: Cell, undefined: float = 0.0) -> Cell:
     (0.25, 0.0, 1.0)
     """
     blank = (denominator == 0) * 1.0
-    return numerator / (denominator + blank) * (1.0 - blank) + undefined * blank
+    found = numerator / (denominator + blank) * (1.0 - blank)
+    return found + undefined * blank if undefined else found
 
 
 def root(x: Cell) -> Cell:

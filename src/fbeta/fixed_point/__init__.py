@@ -10,6 +10,17 @@ Needs NumPy only; a learner comes in as two functions, ``fit(X, y, weight) -> mo
 
 from fbeta.fixed_point.crossfit import CrossFit, cross_fit, take
 from fbeta.fixed_point.iterate import FixedPoint, Round, class_weights, costs, solve
-from fbeta.fixed_point.splits import folds
+from fbeta.fixed_point.splits import deal_groups, folds
 
-__all__ = ["CrossFit", "FixedPoint", "Round", "class_weights", "costs", "cross_fit", "folds", "solve", "take"]
+__all__ = [
+    "CrossFit",
+    "FixedPoint",
+    "Round",
+    "class_weights",
+    "costs",
+    "cross_fit",
+    "deal_groups",
+    "folds",
+    "solve",
+    "take",
+]

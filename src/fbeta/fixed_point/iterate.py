@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fbeta.fixed_point.crossfit import Array, CrossFit, Fit, Model, Score, cross_fit
 from fbeta.geometry import Confusion
-from fbeta.metrics import Metric, check_prevalence
+from fbeta.metrics import Metric, check_prevalence, tangent_costs
 from fbeta.metrics import metric as read_metric
 
 
@@ -43,12 +43,9 @@ def costs(
     delta = np.full(np.broadcast(*at).shape, 0.5)
     for point in (ignorant, at):  # the better of the two wins where it exists
         with np.errstate(divide="ignore", invalid="ignore"):
-            g1, g0 = m.gains(point)
-            if stream is not None:
-                g1 = g1 * at.prevalence / np.asarray(stream)
-                g0 = g0 * (1 - at.prevalence) / (1 - np.asarray(stream))
-            found = np.asarray(g0 / (g0 + g1), dtype=np.float64)
-        sound = np.isfinite(found) & np.isfinite(g0 + g1) & (g0 + g1 > 0)
+            c0, c1 = tangent_costs(m, point, None if stream is None else np.asarray(stream))
+            found = np.asarray(c0 / (c0 + c1), dtype=np.float64)
+        sound = np.isfinite(found) & np.isfinite(c0 + c1) & (c0 + c1 > 0)
         delta = np.where(sound, found, delta)
     c0 = np.clip(delta, epsilon, 1 - epsilon)
     c1 = 1 - c0

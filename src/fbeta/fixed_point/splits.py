@@ -36,10 +36,18 @@ def folds(
         raise ValueError(
             f"The rarest class has {rare} row{'s' * (rare != 1)}, too few for {n} folds with {least} in each: {remedy}."
         )
-    order = np.arange(len(columns)) if seed is None else np.random.default_rng(seed).permutation(len(columns))
     if groups is None:
-        return _deal(columns, n, order)
-    dealt = _deal_groups(columns, n, order, np.asarray(groups))
+        chance = np.random.default_rng(seed)
+        return _deal(
+            columns, n, np.arange(len(columns)) if seed is None else chance.permutation(len(columns))
+        )
+    names, group = np.unique(np.asarray(groups), return_inverse=True)
+    if group.shape != columns.shape[:1]:
+        raise ValueError(f"groups must name one group a row; got {np.shape(groups)} for {len(columns)} rows.")
+    if len(names) < n:
+        raise ValueError(f"{len(names)} groups cannot fill {n} folds; use fewer folds.")
+    counts = np.stack([np.bincount(group, column).astype(np.int64) for column in columns.T], axis=1)
+    dealt = deal_groups(counts, n, seed)[group]
     held = np.stack([columns[dealt == k].sum(0) for k in range(n)])
     if held.min() < least:
         raise ValueError(
@@ -77,27 +85,38 @@ def _deal(columns: NDArray[np.bool_], n: int, order: NDArray[np.int64]) -> NDArr
     return dealt
 
 
-def _deal_groups(
-    columns: NDArray[np.bool_], n: int, order: NDArray[np.int64], groups: NDArray[Any]
-) -> NDArray[np.int64]:
-    """Deal whole groups, the largest first, each to the fold where it leaves the classes most even."""
-    if groups.shape != columns.shape[:1]:
-        raise ValueError(f"groups must name one group a row; got {groups.shape} for {len(columns)} rows.")
-    names, group = np.unique(groups[order], return_inverse=True)
-    if len(names) < n:
-        raise ValueError(f"{len(names)} groups cannot fill {n} folds; use fewer folds.")
-    counts = np.zeros((len(names), columns.shape[1]))
-    np.add.at(counts, group, columns[order])
-    share = counts / columns.sum(0)
-    # Of equally large groups the shuffled order decides.
-    first = np.full(len(names), len(order))
-    np.minimum.at(first, group, np.arange(len(order)))
-    held = np.zeros((n, columns.shape[1]))
-    home = np.zeros(len(names), dtype=np.int64)
-    for g in np.lexsort((first, -share.max(1))):
-        after = held[None] + np.eye(n)[:, :, None] * share[g]
-        home[g] = np.argmin((after**2).sum((1, 2)))
-        held[home[g]] += share[g]
-    dealt = np.empty(len(columns), dtype=np.int64)
-    dealt[order] = home[group]
+def deal_groups(counts: NDArray[Any], n: int, seed: int | None = 0) -> NDArray[np.int64]:
+    """Deal whole groups to `n` folds, the largest first, each to the fold that has least of its classes.
+
+    Only raw bits are drawn, which are the same in every NumPy; without a `seed` the order of the groups decides.
+
+    Shape: `counts` ``(G, K)``, how many rows of each class a group has; result ``(G,)``.
+
+    >>> deal_groups(np.array([[4, 1], [3, 1], [1, 0], [0, 1]]), 2, seed=None)
+    array([0, 1, 1, 0])
+    """
+    draw = np.arange if seed is None else np.random.Philox(seed).random_raw
+    kinds, kind, sizes = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
+    members = np.split(np.lexsort((draw(len(counts)), kind.ravel())), np.cumsum(sizes)[:-1])
+    names = np.argsort(draw(n))  # who comes first among equals is chance, too
+    dealt = np.zeros(len(counts), np.int64)
+    held, total = np.zeros((n, counts.shape[1])), np.maximum(counts.sum(axis=0), 1)
+    for k in np.argsort(-kinds.sum(axis=1), kind="stable"):
+        share = kinds[k] / total**2
+        hands = _levelled((held[names] * share).sum(axis=1), (kinds[k] * share).sum(), len(members[k]))
+        dealt[members[k]] = np.repeat(names, hands)
+        held[names] += hands[:, None] * kinds[k]
+    return dealt
+
+
+def _levelled(load: NDArray[np.float64], step: float, count: int) -> NDArray[np.int64]:
+    """How many of `count` equal things of weight `step` each place gets, if each goes to the emptiest place."""
+    low, high = float(load.min()), float(load.max()) + step * count
+    for _ in range(60):  # the level to which all places can be filled
+        level = (low + high) / 2
+        filled = np.maximum((level - load) // step, 0).sum() <= count
+        low, high = (level, high) if filled else (low, level)
+    dealt = np.maximum((low - load) // step, 0).astype(np.int64)
+    for _ in range(count - int(dealt.sum())):
+        dealt[np.argmin(load + dealt * step)] += 1
     return dealt

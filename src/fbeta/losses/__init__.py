@@ -21,7 +21,8 @@ from fbeta.losses.score_oriented import ScoreOrientedLoss
 from fbeta.losses.sigmoid_f1 import SigmoidF1Loss
 from fbeta.losses.soft import CountLoss, SoftLoss, soft_log_loss, soft_loss
 from fbeta.losses.surrogate import SurrogateLoss, surrogate_loss
-from fbeta.losses.tangent import TangentLoss, tangent_costs, tangent_loss
+from fbeta.losses.tangent import TangentLoss, tangent_loss
+from fbeta.metrics import tangent_costs
 from fbeta.spelling import did_you_mean
 
 __all__ = [

@@ -121,31 +121,40 @@ class CountLoss(Loss):
     def loss_of_counts(self, mine: Tensor, batch: Batch | None, group: dist.ProcessGroup | None) -> Tensor:
         """Add what other ranks and the memory hold to this batch's counts, evaluate and reduce."""
         everyone = ranks.total(mine.double(), group)
-        rest = everyone - mine.detach().double() if group is not None else torch.zeros_like(everyone)
         training = self.training and torch.is_grad_enabled()
-        if self.running is not None and training:
-            self.same_device(self.running.counts, mine)
-            rest = rest + self.running.counts
-            self.running.add(everyone)
         rows = everyone.sum(0)
-        # The gradient of the batch's mean, not of its small share in the memory; and R times for DDP's average.
-        lever = ranks.size(group) * (mine.detach().sum(0) + rest.sum(0)) / (rows + (rows == 0))
-        lever, rest = lever.to(mine.dtype), rest.clamp(min=0).to(mine.dtype)
-        alone = group is None and (self.running is None or not training)
-        losses = self.of_counts(batch, mine, rest, None if alone else lever)
+        there = rows != 0
+        beside = None
+        if group is not None or (self.running is not None and training):
+            rest = torch.zeros_like(everyone) if group is None else everyone - mine.detach().double()
+            if self.running is not None and training:
+                self.same_device(self.running.counts, mine)
+                rest = rest + self.running.counts
+                self.running.add(everyone)
+            # The gradient of the batch's mean, not of its small share in the memory; and R times for DDP's average.
+            lever = ranks.size(group) * (mine.detach().sum(0) + rest.sum(0)) / torch.where(there, rows, 1.0)
+            beside = rest.clamp(min=0).to(mine.dtype), lever.to(mine.dtype)
+        losses = self.of_counts(batch, mine, beside)
         # An empty column (or batch) is no column.
-        there = (rows != 0).to(losses.dtype)
-        total = torch.where(rows != 0, losses, 0.0).sum()
+        total = torch.where(there, losses, 0.0).sum()
         return total if self.reduction == "sum" else total / there.sum().clamp(min=1)
 
-    def of_counts(self, batch: Batch | None, mine: Tensor, rest: Tensor, lever: Tensor | None) -> Tensor:
-        """The loss of each column, from this batch's counts and those of the memory and the other ranks."""
+    def of_counts(self, batch: Batch | None, mine: Tensor, beside: tuple[Tensor, Tensor] | None) -> Tensor:
+        """The loss of each column, from this batch's counts.
+
+        `beside`: the counts of the memory and the other ranks, and how much the gradient of this batch's is to grow.
+        """
+        counts = mine if beside is None else levered(mine, beside[1]) + beside[0]
         # A few numbers from here on: in double precision 1 − π keeps its digits, however rare the negatives.
-        counts = (mine if lever is None else levered(mine, lever) + rest).double()
+        counts = counts.double()
         # Where nothing was counted any counts will do; the caller drops the column.
         counts = torch.where(counts.detach().sum(0) != 0, counts, 1.0)
         if self.population is not None:
-            counts = torch.stack(list(Confusion(*counts.unbind()).at_prevalence(self.population)))
+            # As `Confusion.at_prevalence`, for positives and negatives at once.
+            called, left = counts[:2], counts[2:]
+            mass, share = called + left, torch.stack([self.population, 1 - self.population])
+            rate = called / torch.where(mass == 0, 1.0, mass)
+            counts = torch.cat([share * rate, share * (1 - rate)])
         return soft_loss(counts, self.target_metric)
 
 
@@ -200,12 +209,12 @@ class SoftLoss(CountLoss, name="soft"):
         """The scores f and 1 − f themselves."""
         return decisions(logits, soft=True)
 
-    def of_counts(self, batch: Batch | None, mine: Tensor, rest: Tensor, lever: Tensor | None) -> Tensor:
+    def of_counts(self, batch: Batch | None, mine: Tensor, beside: tuple[Tensor, Tensor] | None) -> Tensor:
         """One minus the metric of the counts, or the log distance of the mean scores to its anchors."""
         if self.form == "plain":
-            return super().of_counts(batch, mine, rest, lever)
+            return super().of_counts(batch, mine, beside)
         assert batch is not None
-        return self._log_losses(batch, rest, lever)
+        return self._log_losses(batch, beside)
 
     def fused_loss(
         self,
@@ -229,7 +238,7 @@ class SoftLoss(CountLoss, name="soft"):
         loss = self.loss_of_counts(mine, None, group)
         return loss.to(torch.promote_types(logits.dtype, torch.float32))
 
-    def _log_losses(self, batch: Batch, rest: Tensor, lever: Tensor | None) -> Tensor:
+    def _log_losses(self, batch: Batch, beside: tuple[Tensor, Tensor] | None) -> Tensor:
         """The log form, in the log domain throughout: scores near 0 keep their gradient."""
         z, y, w = batch
         axis = -2 if self.columns else None
@@ -240,13 +249,15 @@ class SoftLoss(CountLoss, name="soft"):
             for log_f in (F.logsigmoid(z), F.logsigmoid(-z))
             for weight in weights
         ]
-        masses = masses + torch.stack([rest[0] + rest[2], rest[1] + rest[3]])
-        means = []
-        for log_sum, more, mass in zip(sums, rest, (*masses, *masses), strict=True):  # TP, FP, FN, TN
-            if lever is not None:
-                log_sum = torch.logaddexp(levered(log_sum, lever), torch.log(more))
-            # A class that was never seen has no mean; its term is a constant without gradient.
-            means.append(torch.where(mass > 0, log_sum - torch.log(mass), 0.0))
+        if beside is not None:
+            rest, lever = beside
+            masses = masses + rest[:2] + rest[2:]
+            sums = [torch.logaddexp(levered(x, lever), torch.log(r)) for x, r in zip(sums, rest, strict=True)]
+        # Of TP, FP, FN, TN. A class that was never seen has no mean; its term is a constant without gradient.
+        means = [
+            torch.where(mass > 0, log_sum - torch.log(mass), 0.0)
+            for log_sum, mass in zip(sums, (*masses, *masses), strict=True)
+        ]
         assert self.reaches is not None
         one_yes, zero_yes, one_no, zero_no = means
         return soft_log_loss((one_yes, zero_yes, one_no, zero_no), self.reaches(z.dtype))

@@ -68,18 +68,11 @@ class Reach(NamedTuple):
 
         Far away log1p(f/d) keeps its digits; near by logaddexp(log f, log d) does, down to log 0.
         """
-        d = self.distance
-        if isinstance(d, Tensor):
-            log_d = torch.log(d)
-            near = torch.logaddexp(log_near, log_d)
-            far = torch.log1p(torch.exp(log_near) / torch.where(d > 0, d, 1.0))
-            log_distance = torch.where(torch.as_tensor(self.relative) > 0, far, near)
-        elif self.relative:
-            log_distance = torch.log1p(torch.exp(log_near) / d)
-        elif d == 0:
-            log_distance = log_near
+        d, far = self.distance, self.relative
+        if isinstance(far, Tensor):
+            log_distance = torch.where(far > 0, self._log_far(log_near), self._log_near(log_near))
         else:
-            log_distance = torch.logaddexp(log_near, torch.full_like(log_near, math.log(d)))
+            log_distance = self._log_far(log_near) if far else self._log_near(log_near)
         risen = box_cox(log_distance, self.q)
         if not isinstance(d, Tensor) and d > 1 and not self.relative and self.q * math.log(d) > 1:
             # A large distance to a power: by its logarithm it would lose the digits that the logarithm has.
@@ -87,11 +80,21 @@ class Reach(NamedTuple):
         result: Tensor = self.sign * self.scale * risen + self.offset
         return result
 
+    def _log_far(self, log_near: Tensor) -> Tensor:
+        d = self.distance
+        return torch.log1p(torch.exp(log_near) / (torch.where(d > 0, d, 1.0) if isinstance(d, Tensor) else d))
+
+    def _log_near(self, log_near: Tensor) -> Tensor:
+        d = self.distance
+        if isinstance(d, Tensor):
+            return torch.logaddexp(log_near, torch.log(d))
+        return log_near if d == 0 else torch.logaddexp(log_near, torch.full_like(log_near, math.log(d)))
+
 
 class Reaches(Exact):
     """The reaches of the negative and of the positive class, for one column or one a label.
 
-    One column is plain numbers and needs no device; several are a buffer.
+    A number that all columns share is a plain one and needs no device; the others are a buffer.
 
     >>> from fbeta import FBeta
     >>> negative, positive = Reaches(FBeta(1), prevalence=0.5)(torch.float32)
@@ -105,16 +108,21 @@ class Reaches(Exact):
         super().__init__()
         anchors = [metric.anchors(float(p)) for p in np.atleast_1d(prevalence)]
         both = [[Reach.to(a, positive=side, q=q) for a in anchors] for side in (False, True)]
+        table = np.array(both).swapaxes(1, 2)  # (class, field, label)
+        #: Both reaches, None for a number that columns do not share.
+        self.shared = [[x[0].item() if (x == x[0]).all() else None for x in side] for side in table]
         self.plain = None if np.ndim(prevalence) else (both[0][0], both[1][0])
-        # (class, field, label)
-        self.register_buffer("table", torch.tensor(np.array(both)).transpose(1, 2), persistent=False)
+        self.register_buffer("table", torch.tensor(table), persistent=False)
 
     def forward(self, dtype: torch.dtype) -> tuple[Reach, Reach]:
         """Give both reaches in numbers of the logits' type."""
         if self.plain is not None:
             return self.plain
-        negative, positive = self.table.to(dtype)
-        return Reach(*negative), Reach(*positive)
+        negative, positive = (
+            Reach(*(own if same is None else same for own, same in zip(side, shared, strict=True)))
+            for side, shared in zip(self.table.to(dtype), self.shared, strict=True)
+        )
+        return negative, positive
 
 
 def box_cox(log_x: Any, q: float | Tensor) -> Any:
@@ -197,8 +205,8 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
     - `weighting`: "balanced" (the paper), "effective" (with `class_counts` and `effective_beta`), None, or a
       pair (negatives, positives). `q` in [0, 1] is the noise-robust form.
     - `blend` in [0, 1] mixes in that share of cross entropy under the same class weights, whose gradient does not
-      fade on the plateau: (1 − blend)·L + blend·CE. Assign ``loss.blend`` to schedule it, for example from 1 to 0
-      over the first epochs. None is the paper's loss; then, after 250 training steps, 500, 1,000 and so on, a batch
+      fade on the plateau: (1 − blend)·L + blend·CE. Of six remedies a constant 0.5 was the best on the paper's
+      data sets (docs/reproduction.md); assign ``loss.blend`` to schedule it. None is the paper's loss; then, after 250 training steps, 500, 1,000 and so on, a batch
       that is called positive from the first row to the last raises a warning (`watch=False`: it does not).
     - Other arguments: see `Loss`.
 

@@ -13,10 +13,11 @@ from torch import Tensor
 
 from fbeta import ranks
 from fbeta.geometry import Confusion
+from fbeta.losses import fused
 from fbeta.losses.argmax import argmax_loss, pairwise_weights
 from fbeta.losses.module import Loss, Options, check_tensors
 from fbeta.losses.surrogate import box_cox, check_q
-from fbeta.metrics import Metric
+from fbeta.metrics import tangent_costs
 from fbeta.running import RunningConfusion, cells, decisions, is_number, one_of
 from fbeta.task import Batch
 
@@ -42,28 +43,6 @@ def tangent_loss(
     missed: Tensor = -box_cox(F.logsigmoid(logits), q)
     alarmed: Tensor = -box_cox(F.logsigmoid(-logits), q)
     return c1 * target * missed + c0 * (1 - target) * alarmed
-
-
-def tangent_costs(metric: Metric, at: Confusion, stream: Any = None) -> tuple[Any, Any]:
-    r"""The prices (c₀, c₁) of a wrong negative and a wrong positive row at an operating point.
-
-    .. math:: c_1 = \frac{\partial M/\partial t}{\pi_s}, \qquad c_0 = \frac{-\partial M/\partial u}{1 - \pi_s}
-
-    π is the prevalence of `at`, π_s = `stream` that of the training rows (the same if None). For F_β
-    c₀/(c₀ + c₁) = F_β/(1 + β²).
-
-    Shape: cells ``(*)``; prices ``(*)``.
-
-    >>> from fbeta import FBeta
-    >>> c0, c1 = tangent_costs(FBeta(1), Confusion(tp=0.25, fp=0.25, fn=0.25, tn=0.25))
-    >>> c0 / (c0 + c1)
-    0.25
-    """
-    g1, g0 = metric.gains(at)
-    if stream is None:
-        return g0, g1
-    share = at.prevalence
-    return g0 * (1 - share) / (1 - stream), g1 * share / stream
 
 
 class TangentLoss(Loss, name="tangent"):
@@ -208,23 +187,31 @@ class TangentLoss(Loss, name="tangent"):
 
     def _prices(self, stream: Tensor | None) -> Tensor:
         """(c₀, c₁) at the running operating point, from a fresh network's to the counted ones."""
-        counted = self.running.confusion
-        at = counted if self.population is None else counted.at_prevalence(self.population)
-        found = torch.stack(tangent_costs(self.target_metric, at, stream))
+        numbers = self.running.counts, self.fresh, self.population, stream
+        if not fused.at_hand(*numbers):
+            found: Tensor = self._mixed(torch, *numbers)
+            return found
+        # NumPy is done with a few numbers before torch has begun.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return torch.from_numpy(self._mixed(np, *(x if x is None else x.numpy() for x in numbers)))
+
+    def _mixed(self, xp: Any, counts: Any, fresh: Any, population: Any, stream: Any) -> Any:
+        """The same in arrays of `xp`, NumPy or torch."""
+        counted = Confusion(*counts)
+        at = counted if population is None else counted.at_prevalence(population)
+        found = xp.stack(tangent_costs(self.target_metric, at, stream))
+        total, positives = found.sum(0), counted.positives
         # At a corner of ROC space a metric may have no slope at all; there a fresh network's costs serve.
-        sound = found.isfinite().all(0) & (found.sum(0) > 0)
-        known = sound & (counted.positives > 0) & (counted.negatives > 0)
+        sound = xp.isfinite(found).all(0) & (total > 0)
+        known = sound & (positives > 0) & (counted.negatives > 0)
         # Both on the scale of one on average over columns, so that they can be mixed.
-        total = found.sum(0)
         if self.average != "each":
-            total = torch.where(known, total, 0.0).sum() / known.sum().clamp(min=1)
-        found = found / torch.where(total > 0, total, 1.0)
-        trust = known.to(found.dtype)
-        if self.warmup:
-            trust = (counted.positives / self.warmup).clamp(max=1.0)
+            total = xp.where(known, total, 0.0).sum() / known.sum().clip(1)
+        found = found / xp.where(total > 0, total, 1.0)
+        trust = (positives / self.warmup).clip(None, 1.0) if self.warmup else known * 1.0
         if self.task == "multiclass":  # classes compete: they are trusted together
-            trust = torch.where(known, trust, 1.0).min()
-        return torch.where(known, trust * found + (1 - trust) * self.fresh, self.fresh)
+            trust = xp.where(known, trust, 1.0).min()
+        return xp.where(known, trust * found + (1 - trust) * fresh, fresh)
 
     def _stream(self) -> Tensor | None:
         """The rate of positives in the training stream, where it may differ from the population's."""
@@ -241,8 +228,10 @@ class TangentLoss(Loss, name="tangent"):
         prices = self._prices(self._stream())
         scale = prices.sum(0)
         delta = (prices[0] / scale).clamp(self.epsilon, 1 - self.epsilon)
+        if self.average == "each":
+            return delta, 1 - delta
         # A macro average needs each column's own scale: dropping it would drop the weight on rare labels.
-        scale = torch.ones_like(scale) if self.average == "each" else scale / scale.mean()
+        scale = scale / scale.mean()
         return scale * delta, scale * (1 - delta)
 
     @property
@@ -344,7 +333,8 @@ class TangentLoss(Loss, name="tangent"):
             elements = self._argmax_elements(z, y)
         else:
             c0, c1 = (c.to(z.dtype) for c in self.costs)
-            elements = tangent_loss(z, y, (c0, c1), self._q.to(z.dtype))
+            q = self.q if fused.at_hand(self._q) else self._q.to(z.dtype)
+            elements = tangent_loss(z, y, (c0, c1), q)
         decided = decisions(z.detach(), soft=self.counts == "soft", exclusive=exclusive)
         found = cells(batch, decided, columns=self.columns)
         sums = ranks.total(torch.cat([w.sum().reshape(1), found.flatten()]), group)

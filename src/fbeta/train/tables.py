@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import embedding
 
 from fbeta import losses
 from fbeta.losses import Loss
@@ -21,8 +20,8 @@ from fbeta.train.batches import shuffled
 
 #: Losses that begin at the prior's log odds; the others have their gradient around f = ½ and begin there.
 FROM_PRIOR = {"asymmetric", "bce", "focal", "ldam", "tangent"}
-#: Numbers that an evaluation may hold at once.
-ROOM = 1 << 24
+#: Numbers that a layer of an evaluation may hold at once: what stays in a cache is quicker.
+ROOM = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +98,8 @@ class TableStack:
         self.weights, self.biases = self._start(sizes)
         for p in (*self.weights, *self.biases):
             p.grad = torch.zeros_like(p)
+        rows = torch.empty(len(self.members), batch, sizes[0], device=self.device)
+        self._inputs, self._slopes = [rows, *self._hidden(batch)], self._hidden(batch)
         groups: list[dict[str, Any]] = [
             {"params": self.weights, "weight_decay": decay},
             {"params": self.biases},
@@ -167,44 +168,58 @@ class TableStack:
         return torch.from_numpy(np.ascontiguousarray(cut)).to(self.device)
 
     def _step(self, rows: Tensor) -> None:
-        inputs = [embedding(rows, self.X)]
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            inputs.append(torch.baddbmm(bias, inputs[-1], weight).relu_())
-        # One output: products of matrices with one column are slower than the same by hand.
+        x, *hidden = self._inputs
+        torch.index_select(self.X, 0, rows.flatten(), out=x.view(-1, x.shape[2]))
+        slope = self._slope(self._forward(x, hidden), self.y[rows])[:, :, None]
+        # One output: products of matrices with one row are quicker than with one column, or by hand.
         last = self.weights[-1].mT
-        slope = self._slope((inputs[-1] * last).sum(2) + self.biases[-1][:, :, 0], self.y[rows])[:, :, None]
-        torch.sum(inputs[-1] * slope, 1, out=_grad(self.weights[-1]).squeeze(2))
+        torch.bmm(slope.mT, self._inputs[-1], out=_grad(self.weights[-1]).mT)
         torch.sum(slope, 1, keepdim=True, out=_grad(self.biases[-1]))
-        for i in range(len(self.weights) - 2, -1, -1):
-            back = slope * last if i == len(self.weights) - 2 else torch.bmm(slope, self.weights[i + 1].mT)
-            slope = torch.ops.aten.threshold_backward(back, inputs[i + 1], 0)
-            torch.bmm(inputs[i].mT, slope, out=_grad(self.weights[i]))
+        for i in range(len(hidden) - 1, -1, -1):
+            back = self._slopes[i]
+            if i == len(hidden) - 1:
+                torch.mul(slope, last, out=back)
+            else:
+                torch.bmm(slope, self.weights[i + 1].mT, out=back)
+            slope = torch.ops.aten.threshold_backward.grad_input(back, hidden[i], 0, grad_input=back)
+            torch.bmm(self._inputs[i].mT, slope, out=_grad(self.weights[i]))
             torch.sum(slope, 1, keepdim=True, out=_grad(self.biases[i]))
         self.optimiser.step()
 
+    def _forward(self, x: Tensor, hidden: Sequence[Tensor]) -> Tensor:
+        """Logits ``(R, rows)``; what each layer hands on is left in `hidden`."""
+        for weight, bias, out in zip(self.weights, self.biases, hidden, strict=False):
+            x = torch.baddbmm(bias, x, weight, out=out).relu_()
+        return torch.baddbmm(self.biases[-1], self.weights[-1].mT, x.mT)[:, 0]
+
+    def _hidden(self, rows: int) -> list[Tensor]:
+        """Room for what the layers between hold of so many rows: fresh memory would cost more than the products."""
+        shape = len(self._sorted), rows
+        return [torch.empty(*shape, w.shape[2], device=self.device) for w in self.weights[:-1]]
+
     def _slope(self, z: Tensor, y: Tensor) -> Tensor:
         """∂L/∂z of every run's mean loss over its batch: ``(R, batch)``."""
-        slope = torch.empty_like(z)
+        columns, target = z.T.contiguous(), y.T.contiguous()
+        leaves, values, scales = [], [], []
         for loss, part in self.losses:
-            leaf = z[part].T.contiguous().requires_grad_()
-            value = loss(leaf, y[part].T)
+            leaves.append(columns[:, part].requires_grad_())
+            values.append(loss(leaves[-1], target[:, part]))
             # A mean over columns is not what each run would have alone.
-            total = value.sum() / self.batch if value.ndim else value * leaf.shape[1]
-            (found,) = torch.autograd.grad(total, leaf)
-            slope[part] = found.T
-        return slope
+            scale = 1 / self.batch if values[-1].ndim else part.stop - part.start
+            scales.append(torch.full_like(values[-1], scale))
+        return torch.cat(torch.autograd.grad(values, leaves, scales), 1).T
 
     @torch.no_grad()
     def margins(self) -> Tensor:
         """Logits of all rows by all runs, in the order of `members`."""
         widest = max(w.shape[2] for w in self.weights)
-        chunk = max(1, ROOM // (len(self._sorted) * widest))
+        chunk = min(len(self.X), max(1, ROOM // (len(self._sorted) * widest)))
         found = torch.empty(len(self._sorted), len(self.X), device=self.device)
+        hidden = self._hidden(chunk)
         for begin in range(0, len(self.X), chunk):
             x = self.X[begin : begin + chunk].expand(len(self._sorted), -1, -1)
-            for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-                x = torch.baddbmm(bias, x.relu() if i else x, weight)
-            found[self._place, begin : begin + chunk] = x[:, :, 0]
+            z = self._forward(x, [room[:, : x.shape[1]] for room in hidden])
+            found[self._place, begin : begin + chunk] = z
         return found
 
     def state(self) -> dict[str, Tensor]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fbeta.data.tables.errors import TableError
 from fbeta.data.tables.table import Table
+from fbeta.fixed_point import deal_groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,40 +63,10 @@ def split(table: Table, n: int = 5, seed: int = 0) -> Folds:
 
 
 def _by_groups(table: Table, n: int, seed: int) -> Folds:
-    """Deal groups out, the largest first, each to the fold that has least of its classes."""
-    chance = np.random.Philox(seed)
     _, group = np.unique(table.group, return_inverse=True)  # some rows of a table lack some of its groups
     positives = np.bincount(group, table.y).astype(np.int64)
     counts = np.stack([np.bincount(group) - positives, positives], axis=1)
-    kinds, inverse, sizes = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
-    members = np.split(_shuffled(inverse, chance), np.cumsum(sizes)[:-1])
-    fold_of = np.zeros(len(counts), np.int64)
-    have, total = np.zeros((n, 2)), np.maximum(counts.sum(axis=0), 1)
-    names = np.argsort(chance.random_raw(n))  # who comes first among equals is chance, too
-    for kind in np.argsort(-kinds.sum(axis=1), kind="stable"):
-        share = kinds[kind] / total**2
-        dealt = _levelled((have[names] * share).sum(axis=1), (kinds[kind] * share).sum(), len(members[kind]))
-        fold_of[members[kind]] = np.repeat(names, dealt)
-        have[names] += dealt[:, None] * kinds[kind]
-    return Folds(n, fold_of[group], table.group)
-
-
-def _levelled(load: NDArray[np.float64], step: float, count: int) -> NDArray[np.int64]:
-    """How many of `count` equal things of weight `step` each place gets, if each goes to the emptiest place."""
-    low, high = float(load.min()), float(load.max()) + step * count
-    for _ in range(60):  # the level to which all places can be filled
-        level = (low + high) / 2
-        filled = np.maximum((level - load) // step, 0).sum() <= count
-        low, high = (level, high) if filled else (low, level)
-    dealt = np.maximum((low - load) // step, 0).astype(np.int64)
-    for _ in range(count - int(dealt.sum())):
-        dealt[np.argmin(load + dealt * step)] += 1
-    return dealt
-
-
-def _shuffled(kind: NDArray[np.int64], chance: np.random.Philox) -> NDArray[np.int64]:
-    """Indices sorted by kind, in an order of chance within each: raw bits are the same in every NumPy."""
-    return np.lexsort((chance.random_raw(len(kind)), kind.ravel()))
+    return Folds(n, deal_groups(counts, n, seed)[group], table.group)
 
 
 def _by_time(table: Table, n: int) -> Folds:

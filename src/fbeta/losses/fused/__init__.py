@@ -30,16 +30,32 @@ def choose(z: Tensor, y: Tensor, w: Tensor | None) -> ModuleType | None:
     >>> choose(torch.zeros(3, dtype=torch.float16), torch.zeros(3), None) is None
     True
     """
-    if not ENABLED or torch.compiler.is_compiling() or z.numel() == 0:
+    if not ENABLED or not ordinary(z, y, w) or z.numel() == 0:
         return None
     if any(x is not None and x.requires_grad for x in (y, w)):
         return None  # the kernels know no gradient by targets or weights
-    # Fake, functional and subclassed tensors have no memory to point at.
-    ordinary = all(x is None or type(x) in (Tensor, torch.nn.Parameter) for x in (z, y, w))
-    if not ordinary or torch._C._functorch.peek_interpreter_stack() is not None:
-        return None
     kernels = _cuda() if z.is_cuda else _cpu() if z.device.type == "cpu" else None
     return kernels if kernels is not None and kernels.supports(z, y, w) else None
+
+
+def ordinary(*tensors: Tensor | None) -> bool:
+    """Whether tensors have memory to point at: fake, functional and subclassed ones have not, nor has a compiler's.
+
+    >>> ordinary(torch.zeros(2), None)
+    True
+    """
+    if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
+        return False
+    return all(x is None or type(x) in (Tensor, torch.nn.Parameter) for x in tensors)
+
+
+def at_hand(*tensors: Tensor | None) -> bool:
+    """Whether the host may look at the numbers without waiting for a device.
+
+    >>> at_hand(torch.zeros(2), None)
+    True
+    """
+    return ordinary(*tensors) and all(x is None or x.device.type == "cpu" for x in tensors)
 
 
 @functools.cache
