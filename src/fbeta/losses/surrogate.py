@@ -206,8 +206,9 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
       pair (negatives, positives). `q` in [0, 1] is the noise-robust form.
     - `blend` in [0, 1] mixes in that share of cross entropy under the same class weights, whose gradient does not
       fade on the plateau: (1 − blend)·L + blend·CE. Of six remedies a constant 0.5 was the best on the paper's
-      data sets (docs/reproduction.md); assign ``loss.blend`` to schedule it. None is the paper's loss; then, after 250 training steps, 500, 1,000 and so on, a batch
-      that is called positive from the first row to the last raises a warning (`watch=False`: it does not).
+      data sets (docs/reproduction.md); assign ``loss.blend`` to schedule it. None is the paper's loss; then, after
+      250 training steps, 500, 1,000 and so on, a batch that is called positive from the first row to the last raises
+      a warning (`watch=False`: it does not).
     - Other arguments: see `Loss`.
 
     Shape: `logits` and `target` as the task says; result ``()``, or the target's shape if reduction is "none".
