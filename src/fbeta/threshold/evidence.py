@@ -71,10 +71,9 @@ class Evidence:
     ) -> Evidence:
         """Keep the chosen cut, and some that divide positives and negatives into equal parts."""
         knots = steps.knots(KNOTS, index)
-        cuts = steps.cuts() if knots.size == steps.tp.size else np.array([steps.cut(int(k)) for k in knots])
         return cls(
             steps.at_knots(knots),
-            cuts,
+            steps.cuts_at(knots),
             metric,
             int(np.searchsorted(knots, index)),
             follows,

@@ -34,11 +34,9 @@ class Binned(Steps):
         """The lower ends of the bins that hold rows, between +inf and −inf."""
         return np.concatenate([[np.inf], self.ends[:-1], [-np.inf]])
 
-    def cut(self, index: int) -> float:
-        """The lower end of the last of `index` bins."""
-        if index == 0 or index == self.scores.size:
-            return np.inf if index == 0 else -np.inf
-        return float(self.ends[index - 1])
+    def cuts_at(self, indices: NDArray[np.intp]) -> Vector:
+        """The cuts that call the first so many bins positive."""
+        return self.cuts()[indices]
 
     def index(self, cut: float) -> int:
         """How many bins lie at or above a cut that `snap` gave."""

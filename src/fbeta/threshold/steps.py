@@ -115,11 +115,15 @@ class Steps:
         """Every cut that can be told apart: +inf, midway between neighbours, −inf."""
         return np.concatenate([[np.inf], self._between(self.scores[:-1], self.scores[1:]), [-np.inf]])
 
+    def cuts_at(self, indices: NDArray[np.intp]) -> Vector:
+        """The cuts that call the first so many distinct scores positive."""
+        last = self.scores.size - 1
+        found = self._between(self.scores[np.maximum(indices - 1, 0)], self.scores[np.minimum(indices, last)])
+        return np.where(indices == 0, np.inf, np.where(indices > last, -np.inf, found))
+
     def cut(self, index: int) -> float:
         """The cut that calls the first `index` distinct scores positive."""
-        if index == 0 or index == self.scores.size:
-            return np.inf if index == 0 else -np.inf
-        return float(self._between(self.scores[index - 1], self.scores[index]))
+        return float(self.cuts_at(np.array([index]))[0])
 
     def index(self, cut: float) -> int:
         """How many distinct scores lie at or above a cut."""
