@@ -574,6 +574,33 @@ for i in itertools.count():
     assert [x.name for x in tmp_path.iterdir()] == [path.name]
 
 
+@pytest.mark.parametrize("place", [-1, -50, -2000])
+def test_a_lost_bit_is_found(tmp_path, place):
+    path = tmp_path / "a.safetensors"
+    ledger.save(path, {"x": torch.ones(500), "n": torch.tensor(3)}, {"epoch": 1})
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="its numbers are not those that were written"):
+        ledger.load(path)
+
+
+def test_a_full_disk_is_said_and_leaves_the_last_checkpoint(tmp_path):
+    path = tmp_path / "a.safetensors"
+    code = f"""
+import resource, torch
+from fbeta.train.ledger import load, save
+save({str(path)!r}, {{"x": torch.ones(9)}}, {{"epoch": 1}})
+resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+try:
+    save({str(path)!r}, {{"x": torch.ones(9000)}}, {{"epoch": 2}})
+except OSError as error:
+    print(error.filename, bool(error.strerror), load({str(path)!r})[1]["epoch"])
+"""
+    assert python(code).split() == [str(path), "True", "1"]
+    assert [x.name for x in tmp_path.iterdir()] == [path.name]
+
+
 class Bomb:
     def __reduce__(self):
         return (pytest.fail, ("executed",))

@@ -73,9 +73,23 @@ def test_as_plain_pytorch(loss):
         assert torch.allclose(net(torch.from_numpy(X))[:, 0], stack.margins()[0], atol=2e-4, rtol=1e-3)
 
 
-def test_resumed_ends_the_same(tmp_path):
+def test_averaged_weights_are_the_mean_of_an_epoch_and_change_no_step():
+    member = TableMember(WHOLE, "bce", "fbeta:beta=1")
+    plain, averaged = (TableStack(X, Y, [member], batch=50, rate=0.1, averaged=a) for a in (False, True))
+    seen = []
+    for step in range(6):  # one epoch, step by step
+        plain._step(plain._order()[step])
+        seen.append(plain.weights[0].clone())
+    averaged.train_epoch()
+    assert torch.equal(averaged.weights[0], plain.weights[0])
+    assert torch.allclose(averaged.models[0][0], torch.stack(seen).mean(0), atol=1e-6)
+    assert not torch.allclose(averaged.margins(), plain.margins(), atol=1e-3)
+
+
+@pytest.mark.parametrize("averaged", [False, True])
+def test_resumed_ends_the_same(tmp_path, averaged):
     def fresh():
-        return TableStack(X, Y, members(), hidden=(8,), batch=32)
+        return TableStack(X, Y, members(), hidden=(8,), batch=32, averaged=averaged)
 
     straight, first = fresh(), fresh()
     for _ in range(4):

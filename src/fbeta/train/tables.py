@@ -16,6 +16,7 @@ from torch import Tensor
 from fbeta import losses
 from fbeta.losses import Loss
 from fbeta.metrics import Metric
+from fbeta.train.adam import Adam, gradient
 from fbeta.train.batches import shuffled
 
 #: Losses that begin at the prior's log odds; the others have their gradient around f = ½ and begin there.
@@ -54,6 +55,8 @@ class TableStack:
     - `batch`: rows in a step. `steps`: steps that are called an epoch, from the size of the table unless given; a
       run takes its rows in random order, and in another one when they are used up, in the middle of a batch or not.
     - `rate`, `decay`: of Adam, and of weights (not biases) by a penalty ``decay / 2 · ‖W‖²``.
+    - `averaged`: the models that are looked at are running means of the weights over about an epoch, which jump about
+      less than the weights themselves.
 
     Shape: `X` ``(n, d)`` float32, `y` ``(n,)`` 0 or 1; `margins` ``(R, n)``.
 
@@ -67,7 +70,7 @@ class TableStack:
     >>> stack.epoch, stack.margins().shape
     (1, torch.Size([2, 200]))
 
-    Reference: [kingma2015]
+    Reference: [kingma2015], [polyak1992]
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class TableStack:
         steps: int | None = None,
         rate: float = 1e-3,
         decay: float = 0.0,
+        averaged: bool = False,
         device: torch.device | str = "cpu",
     ) -> None:
         self.device = torch.device(device)
@@ -100,11 +104,17 @@ class TableStack:
             p.grad = torch.zeros_like(p)
         rows = torch.empty(len(self.members), batch, sizes[0], device=self.device)
         self._inputs, self._slopes = [rows, *self._hidden(batch)], self._hidden(batch)
-        groups: list[dict[str, Any]] = [
-            {"params": self.weights, "weight_decay": decay},
-            {"params": self.biases},
-        ]
-        self.optimiser = torch.optim.Adam(groups, lr=rate, fused=True)
+        self.averaged = averaged
+        #: The models to look at, layer by layer: weights, then biases.
+        self.models = self.weights, self.biases
+        if averaged:
+            self.models = [w.clone() for w in self.weights], [b.clone() for b in self.biases]
+        self.adams = [Adam(self.weights, rate, decay), Adam(self.biases, rate)]
+
+    @property
+    def numbers(self) -> int:
+        """The size of the largest array of a step."""
+        return len(self.members) * self.batch * max(w.shape[1] for w in self.weights)
 
     def _losses(self) -> list[tuple[Loss, slice]]:
         """One module for all runs of a kind, and their place in the stack."""
@@ -152,6 +162,10 @@ class TableStack:
         order = self._order()
         for step in range(self.steps):
             self._step(order[step])
+            if self.averaged:
+                share = 1 / min(self.steps, self.epoch * self.steps + step + 1)
+                for mean, part in zip(self.models, (self.weights, self.biases), strict=True):
+                    torch._foreach_lerp_(mean, part, share)
         self.epoch += 1
 
     def _order(self) -> Tensor:
@@ -170,11 +184,11 @@ class TableStack:
     def _step(self, rows: Tensor) -> None:
         x, *hidden = self._inputs
         torch.index_select(self.X, 0, rows.flatten(), out=x.view(-1, x.shape[2]))
-        slope = self._slope(self._forward(x, hidden), self.y[rows])[:, :, None]
+        slope = self._slope(_forward(self.weights, self.biases, x, hidden), self.y[rows])[:, :, None]
         # One output: products of matrices with one row are quicker than with one column, or by hand.
         last = self.weights[-1].mT
-        torch.bmm(slope.mT, self._inputs[-1], out=_grad(self.weights[-1]).mT)
-        torch.sum(slope, 1, keepdim=True, out=_grad(self.biases[-1]))
+        torch.bmm(slope.mT, self._inputs[-1], out=gradient(self.weights[-1]).mT)
+        torch.sum(slope, 1, keepdim=True, out=gradient(self.biases[-1]))
         for i in range(len(hidden) - 1, -1, -1):
             back = self._slopes[i]
             if i == len(hidden) - 1:
@@ -182,15 +196,10 @@ class TableStack:
             else:
                 torch.bmm(slope, self.weights[i + 1].mT, out=back)
             slope = torch.ops.aten.threshold_backward.grad_input(back, hidden[i], 0, grad_input=back)
-            torch.bmm(self._inputs[i].mT, slope, out=_grad(self.weights[i]))
-            torch.sum(slope, 1, keepdim=True, out=_grad(self.biases[i]))
-        self.optimiser.step()
-
-    def _forward(self, x: Tensor, hidden: Sequence[Tensor]) -> Tensor:
-        """Logits ``(R, rows)``; what each layer hands on is left in `hidden`."""
-        for weight, bias, out in zip(self.weights, self.biases, hidden, strict=False):
-            x = torch.baddbmm(bias, x, weight, out=out).relu_()
-        return torch.baddbmm(self.biases[-1], self.weights[-1].mT, x.mT)[:, 0]
+            torch.bmm(self._inputs[i].mT, slope, out=gradient(self.weights[i]))
+            torch.sum(slope, 1, keepdim=True, out=gradient(self.biases[i]))
+        for adam in self.adams:
+            adam.step()
 
     def _hidden(self, rows: int) -> list[Tensor]:
         """Room for what the layers between hold of so many rows: fresh memory would cost more than the products."""
@@ -218,31 +227,28 @@ class TableStack:
         hidden = self._hidden(chunk)
         for begin in range(0, len(self.X), chunk):
             x = self.X[begin : begin + chunk].expand(len(self._sorted), -1, -1)
-            z = self._forward(x, [room[:, : x.shape[1]] for room in hidden])
+            z = _forward(*self.models, x, [room[:, : x.shape[1]] for room in hidden])
             found[self._place, begin : begin + chunk] = z
         return found
 
     def state(self) -> dict[str, Tensor]:
         """All that training goes on from, besides the number of the epoch."""
         found: dict[str, Tensor] = {}
-        for kind, tensors in (("weight", self.weights), ("bias", self.biases)):
-            for i, p in enumerate(tensors):
-                found[f"{kind}.{i}"] = p
-                for name, value in self.optimiser.state.get(p, {}).items():
-                    found[f"{kind}.{i}.{name}"] = value
+        for kind, adam in zip(("weight", "bias"), self.adams, strict=True):
+            found.update({f"{kind}.{name}": p for name, p in adam.state().items()})
+        if self.averaged:
+            found.update({f"mean.{i}": p for i, p in enumerate(itertools.chain(*self.models))})
         for i, (loss, _) in enumerate(self.losses):
             found.update({f"loss.{i}.{name}": value for name, value in loss.state_dict().items()})
         return found
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from a state of the same members."""
-        for kind, tensors in (("weight", self.weights), ("bias", self.biases)):
-            for i, p in enumerate(tensors):
-                p.copy_(state[f"{kind}.{i}"])
-                prefix = f"{kind}.{i}."
-                kept = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-                if kept:
-                    self.optimiser.state[p] = {k: v.clone().to(self.device) for k, v in kept.items()}
+        for kind, adam in zip(("weight", "bias"), self.adams, strict=True):
+            for name, p in adam.state().items():
+                p.copy_(state[f"{kind}.{name}"])
+        for i, p in enumerate(itertools.chain(*self.models) if self.averaged else ()):
+            p.copy_(state[f"mean.{i}"])
         for i, (loss, _) in enumerate(self.losses):
             prefix = f"loss.{i}."
             loss.load_state_dict(
@@ -250,9 +256,13 @@ class TableStack:
             )
 
 
-def _grad(p: Tensor) -> Tensor:
-    assert p.grad is not None
-    return p.grad
+def _forward(
+    weights: Sequence[Tensor], biases: Sequence[Tensor], x: Tensor, hidden: Sequence[Tensor]
+) -> Tensor:
+    """Logits ``(R, rows)``; what each layer hands on is left in `hidden`."""
+    for weight, bias, out in zip(weights, biases, hidden, strict=False):
+        x = torch.baddbmm(bias, x, weight, out=out).relu_()
+    return torch.baddbmm(biases[-1], weights[-1].mT, x.mT)[:, 0]
 
 
 def _stream(rows: NDArray[np.int64], begin: int, count: int, key: tuple[int, ...]) -> NDArray[np.int64]:
