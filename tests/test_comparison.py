@@ -1,25 +1,29 @@
-"""Comparing methods on a table: honest statistics, shared folds, plain data, and kills that lose nothing."""
+"""Comparing methods on a table: honest statistics, shared folds, true words, plain data."""
 
 import json
-import os
-import random
-import signal
-import subprocess
-import sys
-import time
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from fbeta import Confusion, FBeta
+from fbeta import MCC, Confusion, FBeta, metric
+from fbeta.comparison.judging import judge
+from fbeta.comparison.learned import Learned, Task, decision, held_score
 from fbeta.comparison.methods import baseline, plan
-from fbeta.comparison.run import _tasks, compare
-from fbeta.comparison.statistics import corrected_t, mean_interval, paired_bootstrap
-from fbeta.comparison.words import recommendation
+from fbeta.comparison.networks import RECIPES
+from fbeta.comparison.run import compare, encoded, tasks
+from fbeta.comparison.statistics import (
+    bootstrap_interval,
+    corrected_t,
+    mean_interval,
+    paired_bootstrap,
+    reach,
+)
+from fbeta.comparison.words import collapse, recommendation
 from fbeta.data.tables import read_frame
-from fbeta.results import Comparison, Difference
+from fbeta.results import Choice, Comparison, Difference, Interval
 
 pl = pytest.importorskip("polars")
 FEW = {"models": ["linear"], "losses": ["tangent"], "seeds": 2, "folds": 2}
@@ -64,6 +68,23 @@ def test_equal_methods_do_not_differ():
     assert np.isnan(mean_interval([0.5], share=0.25).low)
 
 
+def test_an_interval_ends_where_the_metric_does():
+    narrow = mean_interval([0.80, 0.81, 0.82], 0.25, (0.0, 1.0))
+    assert narrow == mean_interval([0.80, 0.81, 0.82], 0.25)
+    wide = mean_interval([0.3, 0.99, 1.0], 0.25)
+    assert wide.low < 0 < 1 < wide.high
+    assert mean_interval([0.3, 0.99, 1.0], 0.25, (0.0, 1.0)) == Interval(wide.mean, 0.0, 1.0)
+    apart = corrected_t([-0.1, 0.9], 0.25, (0.0, 1.0))
+    assert (apart.low, apart.high) == (-1.0, 1.0)
+    ends = mean_interval([-0.9, 0.9], 0.25, reach(MCC(), 30, 70))
+    assert (ends.low, ends.high) == pytest.approx((-1.0, 1.0))
+    assert reach(metric("cost:fp=1,fn=5"), 10, 90) == pytest.approx((-1.4, 0.0))
+    assert reach(metric(lambda tp, fp, fn, tn: tp / (tp + fp)), 10, 90) == (0.0, 1.0)  # 0/0 in a corner
+    never = metric(lambda tp, fp, fn, tn: math.sqrt(-1))
+    with pytest.raises(ValueError, match="math domain"):
+        reach(never, 10, 90)
+
+
 def test_bootstrap_by_counts_is_bootstrap_by_rows():
     rng = np.random.default_rng(1)
     y = rng.random(500) < 0.2
@@ -81,6 +102,126 @@ def test_bootstrap_by_counts_is_bootstrap_by_rows():
     assert mine.mean == pytest.approx(score(one, y) - score(other, y))
     assert [mine.low, mine.high] == pytest.approx(list(np.quantile(drawn, [0.025, 0.975])), abs=0.012)
     assert paired_bootstrap(metric, y, one, one).p == 1.0
+
+
+def test_rows_of_a_group_are_no_evidence_of_their_own():
+    """Every row ten times over: the bootstrap of groups is that of the rows once, that of rows is too sure."""
+    rng = np.random.default_rng(2)
+    y = rng.random(300) < 0.3
+    one, other = y ^ (rng.random(300) < 0.1), y ^ (rng.random(300) < 0.15)
+    once = paired_bootstrap(FBeta(1), y, one, other)
+    group = np.repeat(np.arange(300), 10)
+    many = [x.repeat(10) for x in (y, one, other)]
+    grouped, naive = (paired_bootstrap(FBeta(1), *many, group=g) for g in (group, None))
+    assert grouped.mean == pytest.approx(once.mean)
+    assert grouped.high - grouped.low == pytest.approx(once.high - once.low, rel=0.1)
+    assert naive.high - naive.low < 0.5 * (once.high - once.low)
+    assert "groups" in grouped.test
+    alone = bootstrap_interval(FBeta(1), y, one)
+    together = bootstrap_interval(FBeta(1), *many[:2], group=group)
+    assert together.mean == pytest.approx(alone.mean)
+    assert together.high - together.low == pytest.approx(alone.high - alone.low, rel=0.1)
+
+
+def test_one_split_has_an_interval_from_its_test_rows():
+    found = compare(table(), metric="fbeta:beta=2", **FEW | {"seeds": 1})
+    for candidate in found.candidates:
+        assert 0 <= candidate.score.low < candidate.score.mean < candidate.score.high <= 1
+        assert candidate.score.mean == pytest.approx(candidate.outcomes[0].score)
+    apart = found.candidate("linear, tangent").difference
+    assert apart.test == "paired bootstrap over test rows"
+    assert found.choice.picks == (found.winner,)
+
+
+def test_levels_that_only_some_splits_have():
+    """A level, or a whole column, that the learning rows of a split do not have makes no feature of it."""
+    rng = np.random.default_rng(0)
+    n = 300
+    y = rng.random(n) < 0.3
+    shop = np.array(["a", "b"])[rng.integers(0, 2, n)].astype(object)
+    shop[:4] = ["rare0", "rare1", "rare2", "rare3"]
+    odd = np.zeros(n)
+    odd[7] = 1.0
+    frame = pl.DataFrame(
+        {"x": rng.normal(size=n) + 2 * y, "shop": shop.tolist(), "odd": odd, "y": y.astype(int)}
+    )
+    rare = read_frame(frame, "y", "1")
+    widths = set()
+    for bare in tasks(rare, FBeta(1), seeds=5, folds=3, seed=0):
+        task = encoded(rare, bare)
+        widths.add(task.X.shape[1])
+        assert np.isfinite(task.X).all()
+        # No leak: whatever the test rows are, the features of the learning rows stay.
+        other = frame.with_columns(
+            x=pl.when(pl.Series(np.isin(np.arange(n), task.test))).then(1e6).otherwise(pl.col("x"))
+        )
+        assert np.array_equal(encoded(read_frame(other, "y", "1"), bare).X[task.train], task.X[task.train])
+    assert len(widths) > 1
+    found = compare(rare, models=["linear", "mlp"], losses=["tangent"], seeds=5, folds=3)
+    assert all(c.score.mean > 0.6 for c in found.candidates)
+
+
+def test_collapse_is_said_only_where_it_is_so():
+    assert collapse([0.4, 0.0, 0.0], 3) == "predicts nothing positive since epoch 2"
+    assert collapse([0.4, 0.0], 2) == ""  # once may be chance
+    assert collapse([0.0], 1) == "predicts nothing positive since epoch 1"
+    assert collapse([0.0005, 0.0005], 2) == ""  # 57 of 115,000 rows: of a rare class that may be all
+    assert collapse([], 0) == ""
+    y = np.array([1, 0, 0, 0] * 10)
+    task = Task(
+        np.empty((0, 0), np.float32), y, np.arange(40), np.arange(40), np.arange(40) // 20, FBeta(1), 0
+    )
+    rising = y + np.linspace(0, 1, 40)
+
+    def said(scores):
+        return judge(task, Learned(scores, scores, 0.0, 1), "exact").outcome.collapse
+
+    assert said(rising - 0.9) == ""
+    assert said(rising + 1) == "predicts everything positive"
+    assert said(rising - 5) == "predicts nothing positive"
+    assert said(-rising) == "ranks rows no better than chance"
+
+
+def test_noise_is_not_flattered_by_a_cut_of_its_own():
+    rng = np.random.default_rng(0)
+    y, fold = (rng.random(400) < 0.05).astype(np.int64), np.arange(400) % 5
+    own, held = [], []
+    for _ in range(30):
+        scores = rng.normal(size=400)
+        own.append(decision(scores, y, FBeta(1), "exact")[1].score)
+        held.append(held_score(scores, y, fold, FBeta(1), "exact"))
+    everything = 2 * y.mean() / (1 + y.mean())  # what scores without any information are good for
+    assert np.mean(own) > everything + 0.02
+    assert np.mean(held) < everything + 0.01
+
+
+def test_a_score_that_is_no_number_wins_nothing():
+    """A formula of one's own may be 0/0 where nothing is called positive."""
+
+    def picky(tp, fp, fn, tn):
+        return tp / (tp + fp) if tp + fp > 0 else math.nan
+
+    found = compare(table(), metric=picky, models=["linear"], losses=["bce", "focal"], seeds=2, folds=2)
+    winner = found.candidate(found.winner)
+    assert not math.isnan(winner.inner)
+    assert Comparison.from_json(found.to_json()).winner == found.winner
+
+
+def test_progress_is_told_within_parts():
+    told = []
+    compare(table(), **FEW, tick=lambda done, of: told.append((done, of)))
+    done, of = [x for x, _ in told], {x for _, x in told}
+    assert of == {2 * RECIPES["linear"].epochs}
+    assert done == sorted(done)
+    assert (done[0], done[-1]) == (0, *of)
+    assert len(set(done)) > 12  # every epoch, not every part
+
+
+def test_a_wrong_rule_is_found_before_training():
+    told = []
+    with pytest.raises(ValueError, match="Did you mean 'exact'"):
+        compare(table(), rule="exakt", **FEW, tick=lambda done, of: told.append(done))
+    assert not told
 
 
 def test_a_comparison_is_plain_data(found):
@@ -113,7 +254,8 @@ def test_equal_rows_are_never_on_both_sides():
     some = rng.normal(size=60)
     frame = pl.DataFrame({"x": np.repeat(some, 5), "y": np.repeat(rng.random(60) < 0.3, 5).astype(int)})
     twice = read_frame(frame, "y", "1")
-    for task in _tasks(twice, FBeta(1), seeds=3, folds=3, seed=0):
+    for bare in tasks(twice, FBeta(1), seeds=3, folds=3, seed=0):
+        task = encoded(twice, bare)
         learned, judged = set(task.X[task.train, 0].tolist()), set(task.X[task.test, 0].tolist())
         assert not learned & judged
         for f in range(3):
@@ -129,7 +271,7 @@ def test_by_time_the_past_is_learned_from_and_every_row_of_it_is_held_once(model
     y = rng.random(600) < 0.2
     frame = pl.DataFrame({"x": rng.normal(size=600) + 1.5 * y, "when": np.arange(600), "y": y.astype(int)})
     dated = read_frame(frame, "y", "1", time="when")
-    for task in _tasks(dated, FBeta(1), seeds=5, folds=3, seed=0):
+    for task in tasks(dated, FBeta(1), seeds=5, folds=3, seed=0):
         assert task.train.max() < task.test.min()
         assert sorted(np.unique(task.fold)) == [0, 1, 2]
     asked = {"models": [model], "losses": ["tangent"], "folds": 3}
@@ -145,50 +287,38 @@ def test_a_metric_of_ones_own():
     assert [c.score for c in found.candidates] == [c.score for c in same.candidates]
 
 
-def test_finished_parts_are_not_run_again_and_change_nothing(found, tmp_path):
-    kept = compare(table(), metric="fbeta:beta=2", folder=tmp_path / "f", **FEW)
-    assert timeless(kept) == timeless(found)
-    again = compare(table(), metric="fbeta:beta=2", folder=tmp_path / "f", **FEW)
-    assert again.candidates == kept.candidates  # their seconds, too
-    with pytest.raises(ValueError, match="holds another comparison"):
-        compare(table(seed=1), metric="fbeta:beta=2", folder=tmp_path / "f", **FEW)
-
-
-SCRIPT = """
-import sys, torch
-torch.set_num_threads(1)
-sys.path.insert(0, {tests!r})
-from test_comparison import FEW, compare, table
-from fbeta.comparison import networks
-networks.train.__kwdefaults__["every"] = 0.0  # a checkpoint after every epoch
-print(compare(table(), metric="fbeta:beta=2", folder={folder!r}, **FEW).to_json())
-"""
-
-
-@pytest.mark.slow
-def test_killed_ten_times_it_ends_the_same(found, tmp_path):
-    code = SCRIPT.format(tests=os.path.dirname(__file__), folder=str(tmp_path / "f"))
-    luck = random.Random(0)
-    for _ in range(10):
-        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL)
-        time.sleep(luck.uniform(1.5, 7.0))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    last = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert timeless(Comparison.from_json(last)).candidates == timeless(found).candidates
-
-
 def test_words_do_not_oversell(found):
     one, other = found.candidates[1], found.candidates[0]
 
-    def said(mean, p):
+    def said(mean, p, picks=(one.name, one.name), collapse=""):
         apart = Difference(mean, mean - 0.01, mean + 0.01, p, "test")
-        return recommendation("F₂", replace(one, difference=apart), other)
+        outcomes = tuple(replace(o, collapse=collapse) for o in one.outcomes)
+        choice = Choice(picks, one.score, apart)
+        return recommendation("F₂", replace(one, outcomes=outcomes), other, choice)
 
     assert said(0.02, 0.001).startswith("Take linear, tangent")
+    assert "choosing afresh" not in said(0.02, 0.001)
+    assert "which took it in 1 of 2" in said(0.02, 0.001, (one.name, other.name))
     assert "within noise" in said(0.02, 0.2)
+    assert said(-0.02, 0.2).endswith("−0.010), p = 0.2): stay with linear, bce.")
+    assert "within noise" in said(math.nan, math.nan)
     assert said(-0.02, 0.001).startswith("Stay with linear, bce")
-    assert "none did better" in recommendation("F₂", other, other)
+    assert "without that cut it predicts nothing" in said(0.02, 0.001, collapse="predicts nothing positive")
+    assert "none did better" in recommendation("F₂", other, other, found.choice)
+    for text in (said(0.02, 0.001), said(0.02, 0.2), said(-0.02, 0.001)):
+        assert text.endswith(".")
+        assert ". " not in text  # one sentence
+
+
+def test_the_choice_of_a_split_never_sees_its_test_rows(found):
+    """What the recommendation goes by: picks by inner scores, judged by the same split's test rows."""
+    by_name = {c.name: c.outcomes for c in found.candidates}
+    for k, pick in enumerate(found.choice.picks):
+        assert by_name[pick][k].inner == max(o[k].inner for o in by_name.values())
+    scores = [by_name[pick][k].score for k, pick in enumerate(found.choice.picks)]
+    base = [o.score for o in by_name[found.baseline]]
+    assert found.choice.score.mean == pytest.approx(np.mean(scores))
+    assert found.choice.difference.mean == pytest.approx(np.mean(np.subtract(scores, base)))
 
 
 def test_the_plan():

@@ -30,8 +30,8 @@ class Table:
 class Outcome:
     """One method on one outer split: judged by test rows that had no say in anything.
 
-    `inner` is the score of the out-of-fold rows at the cut, by which methods are chosen. `collapse` says in words if
-    the model gave up, such as calling everything positive since the first epoch.
+    `inner` is the score of the out-of-fold rows, each fold decided as the others say; methods are chosen by it.
+    `collapse` says in words if the model gave up, such as calling everything positive since the first epoch.
     """
 
     seed: int
@@ -51,7 +51,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and its 95 % interval."""
+    """A mean and its 95 % interval, which ends where the metric does; NaN where there is nothing to say."""
 
     mean: float
     low: float
@@ -136,6 +136,19 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """What choosing is worth: in every split the method that its inner rows like best, judged by its own test rows.
+
+    The winner is chosen by all splits at once, and each split's test rows are inner rows of others: so its score is
+    a little too good. This one is not.
+    """
+
+    picks: tuple[str, ...]
+    score: Interval
+    difference: Difference
+
+
+@dataclass(frozen=True)
 class Comparison:
     """All methods on one table: the baseline was fixed beforehand, the winner chosen on inner rows.
 
@@ -157,6 +170,7 @@ class Comparison:
     folds: int = 0
     seconds: float = 0.0
     machine: str = ""
+    choice: Choice | None = None
     version: int = VERSION
 
     def candidate(self, name: str) -> Candidate:

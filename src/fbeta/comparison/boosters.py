@@ -6,9 +6,12 @@ import importlib.util
 import time
 from typing import Any
 
+import numpy as np
 from sklearn.model_selection import PredefinedSplit
 
+from fbeta.artifact import Booster
 from fbeta.comparison.learned import Learned, Task
+from fbeta.train.devices import threads_for
 
 #: The estimator of each library, and the losses it has.
 LIBRARIES = {"xgboost": "XGBMetricClassifier", "lightgbm": "LGBMMetricClassifier"}
@@ -21,7 +24,7 @@ def installed() -> list[str]:
     return [name for name in LIBRARIES if importlib.util.find_spec(name) is not None]
 
 
-def train(task: Task, library: str, loss: str, threads: int | None = None) -> Learned:
+def train(task: Task, library: str, loss: str) -> Learned:
     """Boost one loss on a split, with as many rounds as its out-of-fold rows like best."""
     import fbeta.boosting
 
@@ -33,9 +36,17 @@ def train(task: Task, library: str, loss: str, threads: int | None = None) -> Le
         cv=PredefinedSplit(task.fold),
         n_estimators=ROUNDS,
         early_stopping_rounds=PATIENCE,
-        n_jobs=threads,
+        n_jobs=threads_for(task.X.size),
         random_state=task.seed,
     ).fit(task.X[task.train], task.y[task.train])
-    at = model.boundary_
-    outer = model._log_odds(task.X[task.test])[:, 0] - at
-    return Learned(model.out_of_fold_ - at, outer, time.perf_counter() - began, model.n_rounds_)
+    kept = booster(library, model)
+    outer = kept(task.X[task.test]) if len(task.test) else np.empty(0)
+    inner = model.out_of_fold_ - model.boundary_
+    return Learned(inner, outer, time.perf_counter() - began, model.n_rounds_, model=kept)
+
+
+def booster(library: str, model: Any) -> Booster:
+    """What a fitted estimator scores with, as the library writes it; 0 is the loss's own boundary."""
+    (one,) = model.models_
+    raw = one.booster.save_raw("json") if library == "xgboost" else one.booster.model_to_string().encode()
+    return Booster(library, bytes(raw), float(model._slope[0]), float(one.offset))

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fbeta.comparison.learned import Floats, Learned, Task
+from fbeta.comparison.learned import Floats, Learned, Task, decision, held_score
 from fbeta.geometry import Confusion
 from fbeta.results import Calibration, Operating, Outcome
-from fbeta.threshold import curve, tune
-from fbeta.threshold.calibration import Platt, sigmoid
-from fbeta.threshold.steps import Steps
+from fbeta.threshold import curve
+from fbeta.threshold.calibration import sigmoid
+from fbeta.threshold.steps import score_cells
 
 #: Points of a curve, and bins of a calibration, that are kept.
 POINTS, BINS = 400, 10
@@ -25,39 +26,48 @@ class Judged:
 
     outcome: Outcome
     probability: Floats
-    decided: Any
-    target: Any
+    decided: NDArray[np.bool_]
+    target: NDArray[np.bool_]
 
 
 def judge(task: Task, learned: Learned, rule: str) -> Judged:
     """Cut where the out-of-fold rows say, and count the test rows."""
     y, truth = task.y[task.train], task.y[task.test]
-    platt = Platt.fit(Steps.of(learned.inner, y))
-    inner, outer = platt(learned.inner), platt(learned.outer)
-    cut = tune(inner, y, task.metric, rule=rule)
+    platt, cut = decision(learned.inner, y, task.metric, rule)
+    outer = platt(learned.outer)
     decided = outer >= cut.value
     counts = Confusion.from_predictions(decided * 1.0, truth)
     half = Confusion.from_predictions((learned.outer >= 0) * 1.0, truth)
     return Judged(
         Outcome(
             seed=task.seed,
-            score=float(task.metric(counts)),
-            at_half=float(task.metric(half)),
+            score=float(score_cells(task.metric, counts)),
+            at_half=float(score_cells(task.metric, half)),
             cut=float(cut.value),
             tp=float(counts.tp),
             fp=float(counts.fp),
             fn=float(counts.fn),
             tn=float(counts.tn),
-            inner=float(cut.score),
+            inner=held_score(learned.inner, y, task.fold, task.metric, rule),
             brier=float(np.mean((outer - truth) ** 2)),
             seconds=learned.seconds,
             epochs=learned.rounds,
-            collapse=learned.collapse,
+            collapse=learned.collapse or _collapse(learned, platt.slope),
         ),
         outer,
         decided,
-        truth,
+        truth == 1,
     )
+
+
+def _collapse(learned: Learned, slope: float) -> str:
+    """What is wrong with scores, whoever made them; in words."""
+    if slope == 0:
+        return "ranks rows no better than chance"
+    for word, stuck in (("everything", learned.inner >= 0), ("nothing", learned.inner < 0)):
+        if stuck.all():
+            return f"predicts {word} positive"
+    return ""
 
 
 def operating(parts: Sequence[Judged]) -> Operating:

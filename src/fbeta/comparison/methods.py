@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fbeta import losses
 from fbeta.comparison import boosters
 from fbeta.comparison.networks import RECIPES
+from fbeta.metrics import Metric
 from fbeta.spelling import did_you_mean
 
 #: What people use, the paper's loss, ours, and the metric on soft counts.
@@ -37,18 +38,26 @@ def models() -> list[str]:
     return [*RECIPES, *boosters.installed()]
 
 
-def plan(wanted_models: Sequence[str] | None, wanted_losses: Sequence[str] | None) -> list[Method]:
+def plan(
+    wanted_models: Sequence[str] | None, wanted_losses: Sequence[str] | None, metric: Metric | None = None
+) -> list[Method]:
     """All pairs of a model and a loss that it can be trained with; cross entropy is always among them.
+
+    If no loss is asked for, those that refuse the metric are left out.
 
     >>> [method.name for method in plan(["linear"], ["tangent"])]
     ['linear, bce', 'linear, tangent']
+    >>> from fbeta import metric
+    >>> "linear, surrogate" in [method.name for method in plan(["linear"], None, metric("mcc"))]
+    False
     """
     chosen = list(dict.fromkeys(wanted_models or models()))
     for name in chosen:
         if name in boosters.LIBRARIES and name not in models():
             raise ValueError(f"{name} is not installed: pip install 'fbeta[boosting]'.")
         _known("model", name, models())
-    asked = list(dict.fromkeys([BASELINE, *(wanted_losses or DEFAULT_LOSSES)]))
+    usual = [name for name in DEFAULT_LOSSES if metric is None or _takes(name, metric)]
+    asked = list(dict.fromkeys([BASELINE, *(wanted_losses or usual)]))
     for name in asked:
         _known("loss", name, losses.names())
     return [
@@ -62,6 +71,14 @@ def plan(wanted_models: Sequence[str] | None, wanted_losses: Sequence[str] | Non
 def baseline(methods: Sequence[Method]) -> Method:
     """Plain cross entropy of the last model that was asked for: boosters come last, and are the hardest to beat."""
     return [method for method in methods if method.loss == BASELINE][-1]
+
+
+def _takes(loss: str, metric: Metric) -> bool:
+    try:
+        losses.get(loss, metric=metric, class_counts=(9, 1))
+    except ValueError:
+        return False
+    return True
 
 
 def _known(what: str, name: str, choices: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,14 +11,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from fbeta import losses
+from fbeta.artifact import Network
 from fbeta.comparison.learned import Floats, Learned, Task
 from fbeta.comparison.words import collapse
 from fbeta.geometry import Confusion
 from fbeta.results import Epochs
 from fbeta.threshold import tune
 from fbeta.train.checkpoint import load, save
+from fbeta.train.devices import threads, threads_for
 from fbeta.train.tables import TableMember, TableStack
 
 #: What a random stream is for: the first words of its key.
@@ -34,13 +38,14 @@ class Recipe:
     batch: int | None = None
     rate: float = 3e-3
     decay: float = 1e-4
+    averaged: bool = False
 
     def batch_of(self, rows: int) -> int:
         """A hundred steps an epoch or so, of 32 to 1,024 rows."""
         return self.batch or int(np.clip(rows // 100, 32, 1024))
 
 
-RECIPES = {"linear": Recipe(rate=1e-2), "mlp": Recipe(hidden=(64, 64))}
+RECIPES = {"linear": Recipe(rate=1e-2), "mlp": Recipe(hidden=(64, 64), averaged=True)}
 
 
 class NetworkRuns:
@@ -64,6 +69,7 @@ class NetworkRuns:
             steps=max(1, len(task.train) // batch),
             rate=recipe.rate,
             decay=recipe.decay,
+            averaged=recipe.averaged,
             device=device,
         )
         self.runs = [_Run(task, name) for name in self.names]
@@ -82,8 +88,15 @@ class NetworkRuns:
         margins = self.stack.margins().double().cpu().numpy()
         each = self.task.folds + 1
         for i, run in enumerate(self.runs):
-            run.look(self.stack.epoch, margins[i * each : (i + 1) * each])
+            if run.look(self.stack.epoch, margins[i * each : (i + 1) * each]):
+                run.weights = self._network(i * each)
         self.seconds += time.perf_counter() - began
+
+    def _network(self, member: int) -> list[NDArray[np.float32]]:
+        """Weights and biases of a member, layer by layer."""
+        # Members of one loss stand together already, so each lies in the stack where it was handed in.
+        parts = itertools.chain(*zip(*self.stack.models, strict=True))
+        return [p[member].detach().cpu().numpy().copy() for p in parts]
 
     def learned(self) -> dict[str, Learned]:
         """What every loss learned, at its best epoch; the time is shared evenly."""
@@ -117,6 +130,7 @@ class _Run:
         self.best, self.score = 0, -np.inf
         self.inner: Floats = np.zeros(len(task.train))
         self.outer: Floats = np.zeros(len(task.test))
+        self.weights: list[NDArray[np.float32]] = []  # of the model of all rows
         self.course: list[
             tuple[float, float, float, float]
         ] = []  # loss, score at ½, held score, share called positive
@@ -129,7 +143,8 @@ class _Run:
             sync=False,
         ).eval()
 
-    def look(self, epoch: int, margins: Floats) -> None:
+    def look(self, epoch: int, margins: Floats) -> bool:
+        """Look at the scores of an epoch; whether it is the best so far."""
         task = self.task
         y = task.y[task.train]
         inner = np.empty(len(task.train))
@@ -143,15 +158,20 @@ class _Run:
         called = mine >= 0
         at_half = float(task.metric(Confusion.from_predictions(called * 1.0, y)))
         self.course.append((loss, at_half, held, float(called.mean())))
-        if held > self.score + 1e-9:
+        better = held > self.score + 1e-9
+        if better:
             self.best, self.score = epoch, held
             self.inner, self.outer = inner, margins[0, task.test]
+        return bool(better)
 
     def learned(self, seconds: float) -> Learned:
         loss, score, held, share = zip(*self.course, strict=True)
         course = Epochs(loss=tuple(loss), score=tuple(score), held=tuple(held))
-        words = collapse(list(share), len(share))
-        return Learned(self.inner, self.outer, seconds, self.best, course, words)
+        words = collapse(share, self.best)
+        model = None
+        if self.weights:
+            model = Network(tuple(self.weights[::2]), tuple(bias[0] for bias in self.weights[1::2]))
+        return Learned(self.inner, self.outer, seconds, self.best, course, words, model)
 
     def state(self) -> dict[str, Any]:
         return {
@@ -159,12 +179,16 @@ class _Run:
             "inner": self.inner,
             "outer": self.outer,
             "best": np.array([self.best, self.score]),
+            **{f"weight.{i}": w for i, w in enumerate(self.weights)},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         self.course = [tuple(row) for row in state["course"].tolist()]
         self.inner, self.outer = state["inner"], state["outer"]
         self.best, self.score = int(state["best"][0]), float(state["best"][1])
+        self.weights = [
+            state[f"weight.{i}"] for i in range(sum(name.startswith("weight.") for name in state))
+        ]
 
 
 def train(
@@ -184,7 +208,8 @@ def train(
         tick(runs.stack.epoch)
     saved = time.monotonic()
     while not runs.done:
-        runs.epoch()
+        with threads(threads_for(runs.stack.numbers)):
+            runs.epoch()
         tick(runs.stack.epoch)
         if checkpoint is not None and time.monotonic() - saved > every and not runs.done:
             runs.save(checkpoint)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import platform
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +17,38 @@ import numpy as np
 import torch
 
 from fbeta.comparison import boosters, judging, networks
+from fbeta.comparison.crew import cores, crew
+from fbeta.comparison.kept import Kept, Part, machine, parts
+from fbeta.comparison.kept import fingerprint as fingerprint
 from fbeta.comparison.learned import Learned, Task
 from fbeta.comparison.methods import Method, baseline, plan
-from fbeta.comparison.statistics import corrected_t, mean_interval, paired_bootstrap
-from fbeta.comparison.words import recommendation, title
+from fbeta.comparison.verdict import Split, compared
 from fbeta.data import load_table
 from fbeta.data.tables import Encoder, Table, split
 from fbeta.metrics import Metric
 from fbeta.metrics import metric as read_metric
-from fbeta.results import Candidate, Comparison, Epochs
-from fbeta.results import Table as Described
-from fbeta.train.checkpoint import load, save
-from fbeta.train.devices import device_of
-from fbeta.train.record import write
+from fbeta.results import Comparison
+from fbeta.threshold import rule as read_rule
+from fbeta.train.devices import device_of, threads_for
+from fbeta.train.ledger import Ledger
 
 #: Outer splits are folds of one deal, then of the next: so each row is judged about as often as any other.
 OUTER = 5
-PROTOCOL = {"protocol": "fbeta compare", "version": 1}
+#: What a booster counts for in a bar of epochs.
+STEPS = 10
+#: Rows times parts for which more processes are worth the seconds that they take to start.
+WORTH = 20_000
+#: Seconds between two looks at what another process trains.
+PAUSE = 1.0
+Tick = Callable[[int, int], None]
+
+
+def _silent(*what: Any) -> None:
+    pass
+
+
+def _aloud(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)
 
 
 def compare(
@@ -47,7 +64,10 @@ def compare(
     seed: int = 0,
     device: str = "cpu",
     folder: Path | str | None = None,
-    tick: Callable[[int, int], None] = lambda done, of: None,
+    jobs: int | None = 1,
+    train: bool = True,
+    tick: Tick = lambda done, of: None,
+    say: Callable[[str], None] = _aloud,
     **options: Any,
 ) -> Comparison:
     """Compare losses and cuts on a table: which is best, by how much, and is that more than noise?
@@ -55,8 +75,11 @@ def compare(
     - `data`: a `Table`, a path, or the name of a set; `options` are those of `fbeta.data.load_table`.
     - `models`, `losses`: names; those installed and a sensible six unless given.
     - `seeds`: outer splits. `folds`: inner folds, shared by all methods. `rule`: how the cut is chosen.
-    - `folder`: keeps finished parts, so that a killed comparison goes on and ends with the same numbers.
-    - `tick`: is told how many of how many parts are done.
+    - `folder`: keeps finished parts, so that a killed comparison goes on and ends with the same numbers; processes
+      that share one divide the work.
+    - `jobs`: processes to train in, one thread each; None is as many as there are cores where the table is small.
+    - `train`: False takes what the folder holds, the splits that all methods have finished, and trains nothing.
+    - `tick`: is told how many of how many epochs are done (a booster counts as ten). `say`: of what goes wrong.
 
     >>> from fbeta.data import load_table
     >>> found = compare(load_table("breast-cancer"), models=["linear"], losses=["tangent"], seeds=2, folds=2)
@@ -66,201 +89,184 @@ def compare(
     Reference: [nadeau2003]
     """
     began = time.perf_counter()
-    table = data if isinstance(data, Table) else load_table(data, target, **options)
     goal, on = read_metric(metric), device_of(device)
+    read_rule(rule)  # a wrong one must not be found after hours of training
+    table = data if isinstance(data, Table) else load_table(data, target, **options)
     if table.time is not None and seeds > OUTER:
         raise ValueError(
             f"By time there are {OUTER} outer splits, and chance makes no more; ask for {OUTER} seeds at most."
         )
-    methods = plan(models, losses)
-    keep = None if folder is None else _Folder(Path(folder), fingerprint(table, goal, folds))
-    groups = _groups(methods)
-    done, total = 0, seeds * len(groups)
-    tick(done, total)
-    parts: dict[str, list[tuple[Learned, judging.Judged]]] = {m.name: [] for m in methods}
-    share = 0.0
-    for task in _tasks(table, goal, seeds, folds, seed):
-        share = max(
-            share, len(task.test) / len(task.train)
-        )  # by time the first split learns from the fewest rows
-        for group in groups:
-            for method, learned in _learn(task, group, on, keep).items():
-                parts[method.name].append((learned, judging.judge(task, learned, rule)))
-            done += 1
-            tick(done, total)
-    return _compared(table, goal, methods, parts, rule, share, folds, time.perf_counter() - began)
+    methods = plan(models, losses, goal)
+    work = _Work(table, goal, methods, seeds, folds, seed, on, tick, say)
+    todo = work.parts
+    processes = work.deserves if jobs is None else jobs
+    judged: dict[int, dict[str, Split]] = {k: {} for k in range(seeds)}
+    with ExitStack() as open_until_done:
+        kept = None
+        if folder is None and processes > 1:
+            folder = open_until_done.enter_context(tempfile.TemporaryDirectory())
+        if folder is not None:
+            kept = open_until_done.enter_context(work.opened(folder))
+            if train:
+                open_until_done.enter_context(crew(processes - 1, partial(_assist, work.alone, folder)))
+        for part, found in work.learned(todo, kept, processes) if train else work.finished(todo, kept):
+            for method in part.methods:
+                learned = found[method.loss]
+                outcome = judging.judge(work.tasks[part.split], learned, rule)
+                judged[part.split][method.name] = Split(learned.course, outcome)
+    whole = {k: found for k, found in judged.items() if len(found) == len(methods)}
+    if not whole:
+        raise ValueError("no split is finished by all methods yet; train first, or ask for fewer methods.")
+    results = {m.name: [found[m.name] for found in whole.values()] for m in methods}
+    done = compared(table, goal, methods, baseline(methods), results, [work.tasks[k] for k in whole], rule)
+    return replace(done, folds=folds, seconds=time.perf_counter() - began, machine=_machine())
 
 
-def _tasks(table: Table, metric: Metric, seeds: int, folds: int, seed: int) -> Iterator[Task]:
+def tasks(table: Table, metric: Metric, seeds: int, folds: int, seed: int) -> Iterator[Task]:
+    """The outer splits and their inner folds; the features of a split come when it is trained, see `encoded`."""
     y = table.y.astype(np.int64)
     for k in range(seeds):
         outer = split(table, OUTER, seed + k // OUTER)
         train, test = outer.train(k % OUTER), outer.test(k % OUTER)
         # By time only outside: all of these rows are the past, and each must be held once.
         inner = split(replace(table.take(train), time=None), folds, seed + 1000 + k)
-        X = Encoder.fit(table.features[train], table.columns).transform(table.features)
-        yield Task(X, y, train, test, inner.ids, metric, seed + k)
+        yield Task(np.empty((0, 0), np.float32), y, train, test, inner.ids, metric, seed + k)
 
 
-def _groups(methods: Sequence[Method]) -> list[list[Method]]:
-    """What is trained, kept and resumed as one: networks of one family train together, boosters one by one."""
-    found: list[list[Method]] = []
-    for model in dict.fromkeys(m.model for m in methods):
-        same = [m for m in methods if m.model == model]
-        found += [same] if model in networks.RECIPES else [[m] for m in same]
-    return found
+def encoded(table: Table, task: Task) -> Task:
+    """A split with its features, which its learning rows alone say how to encode.
+
+    Shape: how many there are may differ from split to split: a level may be missing among the rows of one.
+    """
+    X = Encoder.fit(table.features[task.train], table.columns).transform(table.features)
+    return replace(task, X=X)
 
 
-def _learn(
-    task: Task, group: Sequence[Method], device: torch.device, keep: _Folder | None
-) -> dict[Method, Learned]:
-    """Train a group on a split, or read what is there."""
-    model, names = group[0].model, [m.loss for m in group]
-    digest = hashlib.sha256(" ".join(names).encode()).hexdigest()[:8]
-    key = f"{model}-{names[0] if len(names) == 1 else digest}-{task.seed}"
-    found = None if keep is None else keep.read(key)
-    if found is None:
-        found = _train(task, model, names, device, None if keep is None else keep.checkpoint(key))
-        if keep is not None:
-            keep.write(key, found)
-    return {method: found[method.loss] for method in group}
+@dataclass
+class _Work:
+    """The splits of a table, and the training of parts on them."""
 
+    table: Table
+    metric: Metric
+    methods: Sequence[Method]
+    seeds: int
+    folds: int
+    seed: int
+    device: torch.device
+    tick: Tick
+    say: Callable[[str], None]
+    _ready: tuple[int, Task] | None = None
 
-def _train(
-    task: Task, model: str, names: list[str], device: torch.device, checkpoint: Path | None
-) -> dict[str, Learned]:
-    if model in networks.RECIPES:
-        recipe = networks.RECIPES[model]
-        return networks.train(task, names, recipe, device=device, checkpoint=checkpoint)
-    return {name: boosters.train(task, model, name) for name in names}
+    @cached_property
+    def tasks(self) -> list[Task]:
+        """The splits, without their features."""
+        return list(tasks(self.table, self.metric, self.seeds, self.folds, self.seed))
 
+    @property
+    def parts(self) -> list[Part]:
+        """All that is to be trained."""
+        return parts(self.methods, self.seeds, self.seed)
 
-def _compared(
-    table: Table,
-    metric: Metric,
-    methods: Sequence[Method],
-    parts: dict[str, list[tuple[Learned, judging.Judged]]],
-    rule: str,
-    share: float,
-    folds: int,
-    seconds: float,
-) -> Comparison:
-    fixed = baseline(methods).name
-    candidates = []
-    for method in methods:
-        judged = [j for _, j in parts[method.name]]
-        outcomes = tuple(j.outcome for j in judged)
-        difference = None
-        if method.name != fixed:
-            others = [j for _, j in parts[fixed]]
-            apart = [a.outcome.score - b.outcome.score for a, b in zip(judged, others, strict=True)]
-            if len(apart) > 1:
-                difference = corrected_t(apart, share)
-            else:
-                one, other = judged[0], others[0]
-                difference = paired_bootstrap(metric, one.target == 1, one.decided, other.decided)
-        candidates.append(
-            Candidate(
-                method.name,
-                method.model,
-                method.loss,
-                rule,
-                outcomes,
-                mean_interval([o.score for o in outcomes], share),
-                mean_interval([o.at_half for o in outcomes], share),
-                difference,
-                judging.operating(judged),
-                judging.calibration(judged),
-                _course([learned for learned, _ in parts[method.name]]),
+    @property
+    def alone(self) -> _Work:
+        """The same for another process, which has no bar and nobody to talk to."""
+        plan = self.methods, self.seeds, self.folds, self.seed, self.device
+        return _Work(self.table, self.metric, *plan, _silent, _silent)
+
+    @property
+    def deserves(self) -> int:
+        """How many processes are worth their start: one for a large table, which has work for all threads of a step."""
+        small = threads_for(len(self.table) * len(self.table.columns)) == 1
+        long = len(self.table) * len(self.parts) > WORTH
+        return cores() if small and long and self.device.type == "cpu" else 1
+
+    @contextmanager
+    def opened(self, folder: Path | str) -> Iterator[Kept]:
+        """The folder of finished parts."""
+        wanted = fingerprint(self.table, self.metric, self.folds)
+        with Ledger(folder, wanted, may_differ=("machine", "end")) as ledger:
+            yield Kept(ledger, self.say)
+
+    def finished(self, todo: Sequence[Part], kept: Kept | None) -> Iterator[tuple[Part, dict[str, Learned]]]:
+        """The parts that are there."""
+        for part in todo:
+            found = None if kept is None else kept.finished(part)
+            if found is not None:
+                yield part, found
+
+    def learned(
+        self, todo: Sequence[Part], kept: Kept | None, processes: int
+    ) -> Iterator[tuple[Part, dict[str, Learned]]]:
+        """Every part, read or trained; what others train comes when they have, said aloud if they are not our own."""
+        total, done, said = sum(map(_epochs, todo)), 0, processes > 1
+        self.tick(done, total)
+        left = list(todo)
+        while left:
+            found = list(self.finished(left, kept)) or self._next(
+                left, kept, partial(self._ahead, done, total)
             )
-        )
-    winner = max(candidates, key=lambda c: c.inner)
-    base = next(c for c in candidates if c.name == fixed)
-    name = title(metric)
-    return Comparison(
-        Described(
-            table.name,
-            table.target,
-            table.positive,
-            len(table),
-            int(table.y.sum()),
-            len(table.columns),
-            tuple(table.notes),
-        ),
-        str(metric),
-        name,
-        tuple(candidates),
-        fixed,
-        winner.name,
-        recommendation(name, winner, base),
-        seeds=len(base.outcomes),
-        folds=folds,
-        seconds=seconds,
-        machine=f"{platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__.partition('+')[0]}",
-    )
+            for part, learned in found:
+                left.remove(part)
+                done += _epochs(part)
+                self.tick(done, total)
+                yield part, learned
+            if not found:
+                if not said:
+                    self.say("Another process trains the rest; its results are waited for.")
+                    said = True
+                time.sleep(PAUSE)
+
+    def _next(
+        self, left: Sequence[Part], kept: Kept | None, tick: Callable[[int], None]
+    ) -> list[tuple[Part, dict[str, Learned]]]:
+        """The first part that no other process is at, trained; none if they are at all of them."""
+        for part in left:
+            if (found := self.learn(part, kept, tick)) is not None:
+                return [(part, found)]
+        return []
+
+    def _ahead(self, before: int, total: int, epoch: int) -> None:
+        self.tick(before + epoch, total)
+
+    def learn(self, part: Part, kept: Kept | None, tick: Callable[[int], None]) -> dict[str, Learned] | None:
+        """Read a part, or train it; None if another process is at it."""
+        if kept is None:
+            return self._train(part, None, tick)
+        found = kept.finished(part)
+        if found is None and kept.take(part):
+            try:
+                found = kept.resumed(part)  # somebody may have finished it since we looked
+                if found is None:
+                    found = self._train(part, kept.checkpoint(part), tick)
+                    kept.write(part, found, machine(self.device))
+            finally:
+                kept.release(part)
+        return found
+
+    def _train(self, part: Part, checkpoint: Path | None, tick: Callable[[int], None]) -> dict[str, Learned]:
+        if self._ready is None or self._ready[0] != part.split:
+            self._ready = None  # there need not be room for two
+            self._ready = part.split, encoded(self.table, self.tasks[part.split])
+        task = self._ready[1]
+        if part.model not in networks.RECIPES:
+            return {loss: boosters.train(task, part.model, loss) for loss in part.losses}
+        recipe = networks.RECIPES[part.model]
+        return networks.train(task, part.losses, recipe, device=self.device, checkpoint=checkpoint, tick=tick)
 
 
-def _course(learned: Sequence[Learned]) -> Epochs:
-    """The mean over splits, as long as all of them went."""
-    length = min(len(x.course.held) for x in learned)
-
-    def mean(name: str) -> tuple[float, ...]:
-        rows = np.array([getattr(x.course, name)[:length] for x in learned])
-        return tuple(float(v) for v in rows.mean(axis=0)) if length else ()
-
-    return Epochs(mean("loss"), mean("score"), mean("held"))
+def _assist(work: _Work, folder: Path | str, alive: Callable[[], None]) -> None:
+    """Train parts from the end of the list, while the process that leads goes on from its beginning."""
+    with work.opened(folder) as kept:
+        for part in reversed(work.parts):
+            alive()
+            work.learn(part, kept, lambda epoch: alive())
 
 
-def fingerprint(table: Table, metric: Metric, folds: int) -> dict[str, Any]:
-    """What finished parts depend on, besides their own names: the rows, the metric and the folds."""
-    rows = np.concatenate([table.features.hash_rows(seed=0).to_numpy(), table.y.astype(np.uint64)])
-    digest = hashlib.sha256(np.ascontiguousarray(rows).tobytes()).hexdigest()
-    return {**PROTOCOL, "data": digest, "metric": str(metric), "folds": folds}
+def _epochs(part: Part) -> int:
+    """What a part counts for in a bar."""
+    return networks.RECIPES[part.model].epochs if part.model in networks.RECIPES else STEPS
 
 
-class _Folder:
-    """Finished parts of a comparison on disk."""
-
-    def __init__(self, path: Path, wanted: dict[str, Any]) -> None:
-        self.path = path
-        path.mkdir(parents=True, exist_ok=True)
-        note = path / "protocol.json"
-        if note.exists() and json.loads(note.read_text()) != wanted:
-            raise ValueError(f"{path} holds another comparison; give another folder, or delete it.")
-        if not note.exists():
-            write(note, (json.dumps(wanted, indent=1) + "\n").encode())
-
-    def checkpoint(self, key: str) -> Path:
-        return self.path / f"{key}.half.safetensors"
-
-    def read(self, key: str) -> dict[str, Learned] | None:
-        path = self.path / f"{key}.safetensors"
-        if not path.exists():
-            return None
-        tensors, meta = load(path)
-        return {
-            name: Learned(
-                tensors[f"{name}.inner"].numpy(),
-                tensors[f"{name}.outer"].numpy(),
-                facts["seconds"],
-                facts["rounds"],
-                Epochs(*(tuple(row) for row in facts["course"])),
-                facts["collapse"],
-            )
-            for name, facts in meta.items()
-        }
-
-    def write(self, key: str, found: dict[str, Learned]) -> None:
-        tensors, meta = {}, {}
-        for name, x in found.items():
-            tensors[f"{name}.inner"] = torch.from_numpy(np.ascontiguousarray(x.inner))
-            tensors[f"{name}.outer"] = torch.from_numpy(np.ascontiguousarray(x.outer))
-            course = [x.course.loss, x.course.score, x.course.held]
-            meta[name] = {
-                "seconds": x.seconds,
-                "rounds": x.rounds,
-                "course": course,
-                "collapse": x.collapse,
-            }
-        save(self.path / f"{key}.safetensors", tensors, meta)
-        self.checkpoint(key).unlink(missing_ok=True)
+def _machine() -> str:
+    version = torch.__version__.partition("+")[0]
+    return f"{platform.machine()}, {torch.get_num_threads()} threads, torch {version}"

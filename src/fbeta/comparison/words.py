@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fbeta.metrics import FBeta, Metric
-from fbeta.results import Candidate, Difference
+from fbeta.results import Candidate, Choice, Difference
+
+#: A difference with a p value from here on is called noise.
+LEVEL = 0.05
 
 
 def title(metric: Metric) -> str:
@@ -18,49 +23,66 @@ def title(metric: Metric) -> str:
     return f"F{short.get(float(metric.beta), f'(β={metric.beta:g})')}"
 
 
-def recommendation(title: str, winner: Candidate, baseline: Candidate) -> str:
-    """One sentence: what to take, by how much it was better on rows without a say, and whether that is noise."""
+def recommendation(title: str, winner: Candidate, baseline: Candidate, choice: Choice) -> str:
+    """One sentence: what to take, by how much choosing so was better on rows without a say, and whether that is noise.
+
+    The winner is chosen on out-of-fold rows of all splits, which are test rows of one another: its own test score is a
+    little too good. So what counts is `choice`, made afresh in each split without a look at its test rows.
+    """
     cut = f"{winner.rule} cut"
     if winner.name == baseline.name:
         return (
             f"Take {baseline.name} with the {cut}, {title} {winner.score.mean:.3f} on test rows: of the methods tried, "
-            "none did better on the rows that methods are chosen by."
+            f"none did better on the rows that methods are chosen by{_but(winner)}."
         )
-    found = winner.difference
-    assert found is not None
-    better = f"{title} {winner.score.mean:.3f} against {baseline.score.mean:.3f} of {baseline.name}"
-    if found.mean > 0 and found.p < 0.05:
-        return f"Take {winner.name} with the {cut}: {better} on test rows, {_apart(found)}."
-    if found.mean < 0 and found.p < 0.05:
+    found = choice.difference
+    better = f"{title} {choice.score.mean:.3f} against {baseline.score.mean:.3f} of {baseline.name}"
+    times = choice.picks.count(winner.name)
+    if times < len(choice.picks):  # the numbers are not the winner's alone
+        better = (
+            f"choosing afresh in each split, which took it in {times} of {len(choice.picks)}, gave {better}"
+        )
+    if found.mean > 0 and found.p < LEVEL:
+        return f"Take {winner.name} with the {cut}: {better} on test rows, {_apart(found)}{_but(winner)}."
+    if found.mean < 0 and found.p < LEVEL:
         return (
             f"Stay with {baseline.name}: {winner.name} looked best on the rows that methods are chosen by, but on test "
-            f"rows it is worse, {better}, {_apart(found)}."
+            f"rows it was worse, {better}, {_apart(found)}."
         )
+    simple = "take whichever is simpler for you" if found.mean > 0 else f"stay with {baseline.name}"
     return (
         f"{winner.name} looked best on the rows that methods are chosen by, but on test rows its difference to "
-        f"{baseline.name} is within noise ({better}, {_apart(found)}): take whichever is simpler for you."
+        f"{baseline.name} is within noise ({better}, {_apart(found)}): {simple}."
     )
+
+
+def _but(winner: Candidate) -> str:
+    """What is odd about a method that is recommended all the same: its cut makes up for it."""
+    return f"; without that cut it {winner.collapse}" if winner.collapse else ""
 
 
 def _apart(found: Difference) -> str:
     said = f"difference {found.mean:+.3f} ({found.low:+.3f} to {found.high:+.3f}), p = {found.p:.2g}"
-    return said.replace("-0.", "−0.")
+    return said.replace("-", "−")
 
 
-def collapse(shares: list[float], epochs: int) -> str:
+def collapse(shares: Sequence[float], taken: int) -> str:
     """Whether a model gave up, from the share it calls positive after each epoch at its own boundary.
+
+    Not one row on the other side counts: of a rare class even good models find few rows. `taken` is the epoch whose
+    model is used.
 
     >>> collapse([0.4, 1.0, 1.0], 3)
     'predicts everything positive since epoch 2'
-    >>> collapse([0.4, 0.2, 0.1], 3)
+    >>> collapse([0.4, 1.0, 1.0], 1)
+    'predicts everything positive since epoch 2, but the model is that of epoch 1'
+    >>> collapse([0.4, 0.2, 0.001], 3)
     ''
     """
-    for extreme, word in ((1.0, "everything positive"), (0.0, "nothing positive")):
-        stuck = 0
-        for share in reversed(shares[:epochs]):
-            if abs(share - extreme) > 0.001:
-                break
-            stuck += 1
-        if stuck and stuck >= min(2, epochs):
-            return f"predicts {word} since epoch {epochs - stuck + 1}"
+    for extreme, word in ((1.0, "everything"), (0.0, "nothing")):
+        sound = [epoch for epoch, share in enumerate(shares, start=1) if share != extreme]
+        since = max(sound, default=0) + 1
+        if len(shares) - since + 1 >= min(2, max(1, len(shares))):
+            before = f", but the model is that of epoch {taken}" if 0 < taken < since else ""
+            return f"predicts {word} positive since epoch {since}{before}"
     return ""

@@ -122,8 +122,20 @@ def _remark(c: Candidate) -> str:
 
 
 def tests(comparison: Comparison) -> str:
-    """The names of the tests behind the p values."""
-    return ", ".join(dict.fromkeys(c.difference.test for c in comparison.candidates if c.difference))
+    """The names of the tests behind the p values, and what so many of them show by chance.
+
+    >>> from fbeta.results import Table
+    >>> tests(Comparison(Table("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", ""))
+    ''
+    """
+    found = [c.difference.test for c in comparison.candidates if c.difference]
+    named = ", ".join(dict.fromkeys(found))
+    if len(found) < 2:
+        return named
+    return (
+        f"{named}, every method by itself: where nothing differs, {0.05 * len(found):.2g} of {len(found)} such tests "
+        "fall below 0.05 by chance"
+    )
 
 
 def beforehand(comparison: Comparison) -> str:
@@ -136,11 +148,9 @@ def beforehand(comparison: Comparison) -> str:
     if comparison.folds:
         parts.append(f"{comparison.folds} inner folds, the same for every method")
     listed = ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]
-    chosen = (
-        " Cuts and the method were chosen on out-of-fold rows; the test rows behind the scores had no say."
-        if comparison.candidates
-        else ""
-    )
+    chosen = " Cuts and the method were chosen on out-of-fold rows; the test rows of a split had no say in its scores"
+    chosen += ", nor in the choice that the recommendation goes by." if comparison.choice else "."
+    chosen = chosen if comparison.candidates else ""
     return f"Fixed before training: {listed}.{chosen}"
 
 

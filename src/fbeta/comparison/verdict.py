@@ -1,0 +1,152 @@
+"""From outcomes of all methods on all splits to what is said about them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbeta.comparison import judging
+from fbeta.comparison.judging import Judged
+from fbeta.comparison.learned import Task
+from fbeta.comparison.methods import Method
+from fbeta.comparison.statistics import (
+    bootstrap_interval,
+    corrected_t,
+    mean_interval,
+    paired_bootstrap,
+    reach,
+)
+from fbeta.comparison.words import recommendation, title
+from fbeta.data.tables import Table
+from fbeta.metrics import Metric
+from fbeta.results import Candidate, Choice, Comparison, Difference, Epochs, Interval
+from fbeta.results import Table as Described
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A method on one split: how training went, and how it was judged."""
+
+    course: Epochs
+    judged: Judged
+
+
+def compared(
+    table: Table,
+    metric: Metric,
+    methods: Sequence[Method],
+    fixed: Method,
+    results: dict[str, list[Split]],
+    tasks: Sequence[Task],
+    rule: str,
+) -> Comparison:
+    """Set every method against the one that was fixed beforehand, and say which to take."""
+    judge = _Judge(table, metric, tasks)
+    base = [x.judged for x in results[fixed.name]]
+    candidates = []
+    for method in methods:
+        mine = [x.judged for x in results[method.name]]
+        candidates.append(
+            Candidate(
+                method.name,
+                method.model,
+                method.loss,
+                rule,
+                tuple(x.outcome for x in mine),
+                judge.score(mine),
+                judge.interval([x.outcome.at_half for x in mine]),
+                None if method == fixed else judge.difference(mine, base),
+                judging.operating(mine),
+                judging.calibration(mine),
+                _course([x.course for x in results[method.name]]),
+            )
+        )
+    winner = max(candidates, key=lambda c: _known(c.inner))
+    picks = [
+        max(methods, key=lambda m: _known(results[m.name][k].judged.outcome.inner)).name
+        for k in range(len(tasks))
+    ]
+    picked = [results[name][k].judged for k, name in enumerate(picks)]
+    choice = Choice(tuple(picks), judge.score(picked), judge.difference(picked, base))
+    named = title(metric)
+    against = next(c for c in candidates if c.name == fixed.name)
+    return Comparison(
+        Described(
+            table.name,
+            table.target,
+            table.positive,
+            len(table),
+            int(table.y.sum()),
+            len(table.columns),
+            tuple(table.notes),
+        ),
+        str(metric),
+        named,
+        tuple(candidates),
+        fixed.name,
+        winner.name,
+        recommendation(named, winner, against, choice),
+        seeds=len(tasks),
+        choice=choice,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """How sure a number is: by splits where there are several, else by resampling the test rows of the one."""
+
+    table: Table
+    metric: Metric
+    tasks: Sequence[Task]
+
+    @property
+    def share(self) -> float:
+        """Rows tested for one that is learned from; by time the first split learns from the fewest."""
+        return max(len(task.test) / len(task.train) for task in self.tasks)
+
+    @property
+    def group(self) -> NDArray[np.int64] | None:
+        """Which test rows of the only split belong together, if any do."""
+        found = self.table.group[self.tasks[0].test]
+        return found if len(np.unique(found)) < len(found) else None
+
+    def score(self, found: Sequence[Judged]) -> Interval:
+        if len(found) > 1:
+            return self.interval([x.outcome.score for x in found])
+        return bootstrap_interval(self.metric, found[0].target, found[0].decided, self.group)
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """What the metric goes from and to."""
+        positives = float(self.table.y.sum())
+        return reach(self.metric, positives, len(self.table) - positives)
+
+    def interval(self, values: Sequence[float]) -> Interval:
+        return mean_interval(values, self.share, self.reach)
+
+    def difference(self, found: Sequence[Judged], base: Sequence[Judged]) -> Difference:
+        if len(found) > 1:
+            apart = [a.outcome.score - b.outcome.score for a, b in zip(found, base, strict=True)]
+            return corrected_t(apart, self.share, self.reach)
+        one, other = found[0], base[0]
+        return paired_bootstrap(self.metric, one.target, one.decided, other.decided, self.group)
+
+
+def _known(score: float) -> float:
+    """A score to choose by: none is worse than any."""
+    return -math.inf if math.isnan(score) else score
+
+
+def _course(courses: Sequence[Epochs]) -> Epochs:
+    """The mean over splits, as long as all of them went."""
+    length = min(len(x.held) for x in courses)
+
+    def mean(name: str) -> tuple[float, ...]:
+        rows = np.array([getattr(x, name)[:length] for x in courses])
+        return tuple(float(v) for v in rows.mean(axis=0)) if length else ()
+
+    return Epochs(mean("loss"), mean("score"), mean("held"))
