@@ -24,6 +24,7 @@ __all__ = [
     "Images",
     "fetch",
     "get",
+    "is_path",
     "load",
     "load_images",
     "load_table",
@@ -78,7 +79,7 @@ def load(
     >>> load("digits", positive="0")
     Table('digits', 1,797 rows, 61 columns, 178 (9.9 %) of class '0')
     """
-    if not _is_path(source) and get(str(source)).kind == "images" and not (target or positive or options):
+    if not is_path(source) and get(str(source)).kind == "images" and not (target or positive or options):
         return load_images(str(source))
     return load_table(source, target, positive, **options)
 
@@ -121,7 +122,7 @@ def load_table(
         from fbeta.data import tables
     except ImportError as error:  # pictures do not need polars, so it comes with the first table only
         raise DataError(str(error)) from error
-    if _is_path(source):
+    if is_path(source):
         if target is None:
             raise tables.TableError(
                 f"which column of {source} is the target? Name it: target='…' (--target)."
@@ -170,8 +171,12 @@ def fetch(name: str, source: str = "auto", progress: Progress | None = None) -> 
     return get(name).fetch(source, progress)
 
 
-def _is_path(source: str | Path) -> bool:
-    """A name has neither an ending nor, but for KEEL's, a folder before it."""
+def is_path(source: str | Path) -> bool:
+    """Whether this is a file: the name of a set has neither an ending nor, but for KEEL's, a folder before it.
+
+    >>> is_path("fraud.csv"), is_path("keel/yeast4"), is_path("digits")
+    (True, False, False)
+    """
     if isinstance(source, Path):
         return True
     if source in _SETS or source.startswith("keel/"):

@@ -157,7 +157,9 @@ def _part(data: dict[str, Any]) -> Scaled | OneHot:
             str(data["name"]), tuple(map(str, data["levels"])), bool(data["other"]), bool(data["missing"])
         )
     numbers = {key: float(data[key]) for key in ("fill", "mean", "deviation")}
-    if data["part"] not in ("", *_DATE) or not numbers["deviation"] > 0:
+    if data["part"] not in ("", *_DATE) or not (
+        numbers["deviation"] > 0 and np.isfinite([*numbers.values()]).all()
+    ):
         raise ValueError(f"{data['name']} cannot be scaled")
     return Scaled(
         str(data["name"]), data["part"], marked=bool(data["marked"]), flat=bool(data["flat"]), **numbers
@@ -254,7 +256,7 @@ def _one_hot(series: pl.Series, part: OneHot, new: str, out: NDArray[np.float32]
         unseen = series.cast(pl.String).filter(pl.Series(place == -1)).unique(maintain_order=True).to_list()
         raise TableError(
             f"column {part.name!r} has new categories ({listed(unseen)}) that the model has not learnt: correct "
-            "them, leave them empty, or allow them with new='other'."
+            "them, leave them empty, or allow them with new='other' (--new other)."
         )
     out[:] = 0
     rows = np.flatnonzero(place >= 0)

@@ -8,7 +8,7 @@ import tempfile
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,19 @@ class Source:
             reason = long_row(self.file) or f"{first}; look for a quote that opens and does not close"
             return TableError(f"cannot read {self.path}: {reason}.")
         return TableError(f"{self.path} is damaged ({first}): copy or export it again.")
+
+
+def need_column(source: Source, names: Iterable[str], what: str) -> None:
+    """Refuse a name that is no column, and name the nearest that is.
+
+    >>> need_column(Source(Path("x.csv"), pl.LazyFrame(), ("amount", "is_fraud")), ["is_fruad"], "target column")
+    Traceback (most recent call last):
+    fbeta.data.tables.errors.TableError: x.csv has no target column 'is_fruad'. Did you mean 'is_fraud'?
+    """
+    for name in names:
+        if name not in source.names:
+            hint = nearest(name, source.names) or f" It has {listed(source.names)}."
+            raise TableError(f"{source.path} has no {what} {name!r}.{hint}")
 
 
 @contextlib.contextmanager

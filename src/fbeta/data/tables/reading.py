@@ -12,8 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fbeta.data.tables.duplicates import dense, equal_rows, joined
-from fbeta.data.tables.errors import LISTED, TableError, listed, nearest
-from fbeta.data.tables.formats import READER_ERRORS, Source, opened
+from fbeta.data.tables.errors import LISTED, TableError, listed
+from fbeta.data.tables.formats import READER_ERRORS, Source, need_column, opened
 from fbeta.data.tables.kinds import ID_SHARE, ID_VALUES, LEVELS, Column, Facts, cleaned, infer, profile
 from fbeta.data.tables.positives import Choice, choose
 from fbeta.data.tables.table import Table
@@ -109,9 +109,7 @@ class _Roles:
 def _roles(source: Source, target: str, group: str | None, time: str | None, drop: Sequence[str]) -> _Roles:
     special = {"target": target, "group": group, "time": time}
     for what, name in [*special.items(), *(("dropped", name) for name in drop)]:
-        if name is not None and name not in source.names:
-            hint = nearest(name, source.names) or f" It has {listed(source.names)}."
-            raise TableError(f"{source.path} has no {what} column {name!r}.{hint}")
+        need_column(source, filter(None, [name]), f"{what} column")
     taken = [name for name in special.values() if name is not None]
     if len({*taken, *drop}) < len(taken) + len({*drop}):
         raise TableError(f"target, group, time and dropped columns must differ: {listed([*taken, *drop])}.")
@@ -127,7 +125,7 @@ def _read(
     name: str,
 ) -> Table:
     dtypes = dict(source.frame.collect_schema())
-    choice, without = _choice(source, roles.target, dtypes, positive)
+    choice, without = choice_of(source, roles.target, dtypes, positive)
     notes = [choice.note, *source.notes]
     if without:
         notes.append(f"rows without a value of {roles.target!r} were left out: {without:,}.")
@@ -162,9 +160,10 @@ def _read(
     )  # fmt: skip
 
 
-def _choice(
+def choice_of(
     source: Source, target: str, dtypes: Mapping[str, Any], positive: str | None
 ) -> tuple[Choice, int]:
+    """The positive class of a target, and how many rows have no value of it."""
     label = cleaned(pl.col(target), dtypes[target]).cast(pl.String).alias("value")
     counted = source.frame.select(label).group_by("value").len().collect(engine="streaming")
     counts = dict(sorted(counted.drop_nulls().iter_rows()))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from fbeta.data.tables.errors import TableError, listed, nearest
-from fbeta.data.tables.formats import READER_ERRORS, Source, opened
+from fbeta.data.tables.formats import READER_ERRORS, Source, need_column, opened
 from fbeta.data.tables.kinds import Column, cleaned, parsed
 
 _EXPECTED = {"number": "numbers", "boolean": "true or false", "date": "dates", "category": "categories"}
@@ -22,7 +22,7 @@ def stream(
     rows: int = 65_536,
     keep: Sequence[str] = (),
     delimiter: str | None = None,
-) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+) -> Generator[tuple[pl.DataFrame, pl.DataFrame]]:
     """Read a table in pieces: its features, typed as `columns` say, and the columns in `keep` as they stand.
 
     Columns are found by name, in any order; others are passed over. A column that is missing, or a value of
@@ -36,32 +36,55 @@ def stream(
     ([1.5, None], ['x', 'y'])
     """
     with opened(path, delimiter) as source:
-        _check_names(source, [column.name for column in columns], keep)
         frame = source.frame if source.text is None else source.text
         dtypes = dict(frame.collect_schema())
-        for column in columns:
-            _check_type(source, column, dtypes[column.name])
+        _check(source, columns, dtypes, keep)
         names = list(dict.fromkeys([*(column.name for column in columns), *keep]))
         done = 0
-        try:
-            for piece in frame.select(names).collect_batches(
-                chunk_size=rows, maintain_order=True, engine="streaming"
-            ):
-                _check_values(source, piece, columns, dtypes, done)
-                typed = piece.select(c.read(dtypes[c.name], source.decimal) for c in columns)
-                yield typed, piece.select(keep)
-                done += piece.height
-        except READER_ERRORS as error:
-            raise source.fault(error) from error
+        pieces = frame.select(names).collect_batches(chunk_size=rows, maintain_order=True, engine="streaming")
+        while True:  # around the reader alone: what is done with a piece has errors of its own
+            try:
+                piece = next(pieces, None)
+            except READER_ERRORS as error:
+                raise source.fault(error) from error
+            if piece is None:
+                return
+            yield _typed(source, piece, columns, dtypes, done), piece.select(keep)
+            done += piece.height
 
 
-def _check_names(source: Source, needed: Sequence[str], keep: Sequence[str]) -> None:
-    lacking = [name for name in (*needed, *keep) if name not in source.names]
+def typed(frame: pl.DataFrame, columns: Sequence[Column], name: str = "the table") -> pl.DataFrame:
+    """The features of a frame in memory, checked and typed as those of `stream` are.
+
+    >>> typed(pl.DataFrame({"id": ["x"], "amount": ["1.5"]}), [Column("amount", "number")])["amount"].to_list()
+    [1.5]
+    """
+    source = Source(Path(name), frame.lazy(), tuple(frame.columns))
+    dtypes = dict(frame.schema)
+    _check(source, columns, dtypes)
+    return _typed(source, frame, columns, dtypes, 0)
+
+
+def _typed(
+    source: Source, piece: pl.DataFrame, columns: Sequence[Column], dtypes: dict[str, Any], done: int
+) -> pl.DataFrame:
+    _check_values(source, piece, columns, dtypes, done)
+    return piece.select(c.read(dtypes[c.name], source.decimal) for c in columns)
+
+
+def _check(
+    source: Source, columns: Sequence[Column], dtypes: dict[str, Any], keep: Sequence[str] = ()
+) -> None:
+    needed = [column.name for column in columns]
+    lacking = [name for name in needed if name not in source.names]
     if lacking:
         others = [name for name in source.names if name not in needed]
         hint = nearest(lacking[0], others, "Is it") if len(lacking) == 1 else ""
         what = f"the column {lacking[0]!r}" if len(lacking) == 1 else f"the columns {listed(lacking)}"
         raise TableError(f"{source.path} lacks {what} that the model learnt from: add it.{hint}")
+    need_column(source, keep, "kept column")
+    for column in columns:
+        _check_type(source, column, dtypes[column.name])
 
 
 def _check_type(source: Source, column: Column, dtype: Any) -> None:

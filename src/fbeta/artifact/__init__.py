@@ -1,0 +1,26 @@
+"""A fitted model as one file: what it learnt, how it decides, where it comes from. Nothing is executed on load."""
+
+try:
+    import polars as _polars  # noqa: F401
+    import safetensors as _safetensors  # noqa: F401
+except ImportError as error:  # pragma: no cover
+    raise ImportError(f"models need an extra ({error}): pip install 'fbeta[compare]'") from error
+
+from fbeta.artifact.files import load, save
+from fbeta.artifact.model import ArtifactError, Model
+from fbeta.artifact.outputs import check_output
+from fbeta.artifact.predicting import Predicted, predict
+from fbeta.artifact.scorers import Booster, Network, Scorer
+
+__all__ = [
+    "ArtifactError",
+    "Booster",
+    "Model",
+    "Network",
+    "Predicted",
+    "Scorer",
+    "check_output",
+    "load",
+    "predict",
+    "save",
+]

@@ -1,0 +1,192 @@
+"""Predict a file larger than memory: a piece is read, checked, scored and written before the next one is read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import polars as pl
+
+from fbeta.artifact.model import Model, New
+from fbeta.artifact.outputs import OutputError, check_output, is_device, naming, replacing
+from fbeta.artifact.scorers import Floats
+from fbeta.data import get, is_path, load_table
+from fbeta.data.tables import TableError, stream
+from fbeta.data.tables.kinds import cleaned
+from fbeta.data.tables.positives import label
+from fbeta.geometry import Confusion
+
+#: Endings of outputs, and how pieces of a table become one file of each.
+SINKS: dict[str, Callable[[pl.LazyFrame, Path], Any]] = {
+    ".parquet": pl.LazyFrame.sink_parquet,
+    ".arrow": pl.LazyFrame.sink_ipc,
+    ".feather": pl.LazyFrame.sink_ipc,
+}
+TEXT = (".csv", ".tsv", "")
+PROBABILITY, DECISION = "probability", "decision"
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What was written: rows, and those that were called positive; `counts` where the target was there to compare.
+
+    >>> Predicted(rows=10, positives=2).counts is None
+    True
+    """
+
+    rows: int
+    positives: int
+    counts: Confusion | None = None
+
+
+def predict(
+    model: Model,
+    source: str | Path,
+    out: str | Path | None = None,
+    *,
+    keep: Sequence[str] = (),
+    new: New = "error",
+    score: bool = False,
+    delimiter: str | None = None,
+    tick: Callable[[int], None] = lambda rows: None,
+) -> Predicted:
+    """Write the probability and the decision of every row of a table, in its order, and the columns in `keep` before.
+
+    `source` is a file of any format that `fbeta.data` reads, or the name of a set. `out` is a file ending in .csv,
+    .tsv, .parquet, .arrow or .feather, there whole or not at all; None is the standard output. With `score` the
+    decisions are compared with the model's target in the same file. `tick` is told how many rows are done.
+
+    >>> import tempfile
+    >>> from fbeta.comparison.fitting import fit
+    >>> model = fit("breast-cancer", models="linear", losses="bce", folds=2)
+    >>> predict(model, "breast-cancer", Path(tempfile.mkdtemp(), "out.csv")).rows
+    569
+    """
+    taken = [name for name in (PROBABILITY, DECISION) if name in keep]
+    if taken:
+        raise TableError(f"a kept column is called {taken[0]!r}, as one of the results: rename it.")
+    to = None if out is None else check_format(out)
+    pieces = _pieces(model, source, tuple(dict.fromkeys(keep)), score, delimiter)
+    with contextlib.closing(pieces), naming(to or "the standard output"), _writer(to) as write:
+        done = Predicted(0, 0, Confusion(0.0, 0.0, 0.0, 0.0) if score else None)
+        for features, kept, truth in pieces:
+            p = model.of_features(features, new)
+            called = model.cut.decide(p)
+            names = pl.Series(DECISION, model.labels, pl.String).gather(called.astype(np.int64))
+            write(pl.DataFrame([*kept.get_columns(), pl.Series(PROBABILITY, p), names]))
+            done = _more(done, called, truth)
+            tick(done.rows)
+    return done
+
+
+def check_format(out: str | Path) -> Path:
+    """Refuse an output that cannot be written or has an unknown ending, before anything is read."""
+    path = Path(out).expanduser()
+    ending = path.suffix.casefold()
+    if ending not in SINKS and ending not in TEXT:
+        raise OutputError(f"cannot write {path}: end its name in {', '.join([*TEXT[:2], *SINKS])}.")
+    return path if is_device(path) else check_output(path)
+
+
+def _pieces(
+    model: Model, source: str | Path, keep: tuple[str, ...], score: bool, delimiter: str | None
+) -> Generator[tuple[pl.DataFrame, pl.DataFrame, Any]]:
+    """Typed features, kept columns, and whether each row is positive (NaN: it does not say), where that is asked."""
+    if not is_path(source):
+        pictures = get(str(source)).kind == "images"  # any class of theirs can be the positive one
+        table = load_table(source, positive=model.positive if pictures else None)
+        rest = [name for name in keep if name not in table.features.columns]
+        if rest:
+            raise TableError(f"{source} has no kept column {rest[0]!r}.")
+        if score and (table.target, table.positive) != (model.target, model.positive):
+            raise TableError(
+                f"{source} has the target {table.target!r}, but the model learnt {model.target!r}."
+            )
+        yield table.features, table.features.select(keep), table.y.astype(float) if score else None
+        return
+    wanted = dict.fromkeys([*keep, *([model.target] if score else [])])
+    with contextlib.closing(stream(source, model.columns, keep=list(wanted), delimiter=delimiter)) as pieces:
+        for features, held in pieces:
+            yield features, held.select(keep), _truth(model, held[model.target], source) if score else None
+
+
+def _truth(model: Model, column: pl.Series, source: str | Path) -> Floats:
+    text = pl.select(cleaned(pl.lit(column), column.dtype).cast(pl.String)).to_series()
+    known = {value: label(value) for value in text.drop_nulls().unique()}
+    strange = sorted(set(known.values()) - {model.positive, *model.negative})
+    if strange:
+        raise TableError(
+            f"{source}: the target {model.target!r} is {strange[0]!r} in some row, which is none of the classes "
+            f"that the model learnt: leave --score out, or correct it."
+        )
+    positive = {value: float(name == model.positive) for value, name in known.items()}
+    return text.replace_strict(positive, default=None, return_dtype=pl.Float64).fill_null(np.nan).to_numpy()
+
+
+def _more(done: Predicted, called: Any, truth: Floats | None) -> Predicted:
+    done = replace(done, rows=done.rows + len(called), positives=done.positives + int(called.sum()))
+    if truth is None or done.counts is None:
+        return done
+    held = ~np.isnan(truth)
+    here = Confusion.from_predictions(called[held] * 1.0, truth[held])
+    return replace(done, counts=Confusion(*(float(a + b) for a, b in zip(done.counts, here, strict=True))))
+
+
+@contextlib.contextmanager
+def _writer(to: Path | None) -> Iterator[Callable[[pl.DataFrame], None]]:
+    """A function that takes pieces of the result; the file is there when all of them are."""
+    if to is None:
+        with _text(sys.stdout.buffer, ",") as write:
+            yield write
+        sys.stdout.buffer.flush()
+        return
+    ending = to.suffix.casefold()
+    delimiter = "\t" if ending == ".tsv" else ","
+    if is_device(to):
+        with to.open("wb") as stream, _text(stream, delimiter) as write:
+            yield write
+    elif ending not in SINKS:
+        with replacing(to) as part, part.open("wb") as stream, _text(stream, delimiter) as write:
+            yield write
+    else:
+        with _sink(to, SINKS[ending]) as write:
+            yield write
+
+
+@contextlib.contextmanager
+def _text(stream: BinaryIO, delimiter: str) -> Iterator[Callable[[pl.DataFrame], None]]:
+    header = [True]
+
+    def write(piece: pl.DataFrame) -> None:
+        stream.write(piece.write_csv(separator=delimiter, include_header=header[0]).encode())
+        header[0] = False
+
+    yield write
+
+
+@contextlib.contextmanager
+def _sink(to: Path, sink: Callable[[pl.LazyFrame, Path], Any]) -> Iterator[Callable[[pl.DataFrame], None]]:
+    """Pieces beside the output, which are then streamed into one file: the reader knows no other way to go on."""
+    with tempfile.TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder, replacing(to) as part:
+        count = [0]
+
+        def write(piece: pl.DataFrame) -> None:
+            file = Path(folder, f"{count[0]:08d}.arrow")
+            count[0] += 1
+            try:
+                piece.write_ipc(file)
+            except pl.exceptions.PolarsError as error:
+                raise OutputError(f"cannot write {to}: {error}.") from error
+
+        yield write
+        try:
+            sink(pl.scan_ipc(os.path.join(folder, "*.arrow")), part)
+        except pl.exceptions.PolarsError as error:
+            raise OutputError(f"cannot write {to}: {error}.") from error

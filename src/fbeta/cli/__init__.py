@@ -1,0 +1,53 @@
+"""The command line: one file a command. What is heavy is imported by the command that needs it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fbeta.cli.comparing import compare
+from fbeta.cli.datasets import app as data_app
+from fbeta.cli.explaining import explain
+from fbeta.cli.fitting import fit
+from fbeta.cli.papers import app as paper_app
+from fbeta.cli.predicting import predict
+from fbeta.cli.tuning import tune
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="fbeta",
+    help="Train for the metric you report.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(show: bool) -> None:
+    if show:
+        from fbeta import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def door(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Train for the metric you report: F-beta and any confusion-matrix score."""
+
+
+for command in (compare, fit, predict, tune, explain):
+    app.command()(command)
+app.add_typer(data_app, name="data")
+app.add_typer(paper_app, name="paper")
+
+
+def main() -> None:
+    """Run the `fbeta` command."""
+    app()

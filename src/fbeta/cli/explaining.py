@@ -1,0 +1,41 @@
+"""`fbeta explain`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fbeta.cli.answers import answering
+from fbeta.cli.options import AsJson, MetricSpec
+
+
+def explain(
+    metric: MetricSpec = "fbeta:beta=1",
+    prevalence: Annotated[float, typer.Option(help="Share of positives in the population.")] = 0.1,
+    html: Annotated[Path | None, typer.Option(help="Write a page with pictures, one offline file.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Write a picture.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Explain a metric: formula, pole, gradient conditions, best decision rule, and where the cut ½ is wrong."""
+    with answering():
+        from fbeta import explain as face
+
+        explanation = face.explain(metric, prevalence)
+        if html is not None:
+            from fbeta.explain import page
+
+            page.save(explanation, html)
+        if png is not None:
+            from fbeta.explain import picture
+
+            picture.save(explanation, png)
+        if as_json:
+            typer.echo(explanation.to_json())
+            return
+        from fbeta.explain.terminal import show
+
+        show(explanation)
+        for path in filter(None, (html, png)):
+            typer.echo(f"Written: {path}")

@@ -1,0 +1,74 @@
+"""`fbeta predict`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from fbeta.cli.answers import answering, echo_json, stop
+from fbeta.cli.options import AsJson, names, tables
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `fbeta fit` wrote.")],
+    source: Annotated[
+        str, typer.Argument(metavar="DATA", help="A file of new rows, of any size.", autocompletion=tables)
+    ],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Ends in csv, tsv, parquet, arrow; - is the standard output."
+        ),
+    ] = "-",
+    keep: Annotated[
+        str | None, typer.Option(help="Columns of DATA to copy, such as an id; with commas between.")
+    ] = None,
+    new: Annotated[
+        Literal["error", "other"], typer.Option(help="What to do with a category that training did not have.")
+    ] = "error",
+    score: Annotated[bool, typer.Option("--score", help="Compare with the target column of DATA.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the probability and the decision of every row; files larger than memory are streamed."""
+    if as_json and out == "-":
+        stop("--json takes the standard output: say with -o where the predictions go.")
+    with answering():
+        from fbeta import artifact
+
+        held = artifact.load(model)
+        done = artifact.predict(
+            held,
+            source,
+            None if out == "-" else out,
+            keep=names(keep) or (),
+            new=new,
+            score=score,
+            tick=_count if sys.stderr.isatty() else _silent,
+        )
+        facts: dict[str, Any] = {"rows": done.rows, "positives": done.positives, "written": out}
+        said = f"{done.rows:,} rows, {done.positives:,} of them {held.target} {held.positive!r}."
+        if done.counts is not None:
+            counts = done.counts
+            value = float(held.metric(counts))
+            facts |= {"metric": str(held.metric), "score": value, "counts": [float(x) for x in counts]}
+            said += (
+                f"\n{held.metric} {value:.3f}: {counts.tp:,.0f} found, {counts.fn:,.0f} missed, {counts.fp:,.0f} false "
+                f"alarms, {counts.tn:,.0f} rightly left alone."
+            )
+        if as_json:
+            echo_json(facts)
+            return
+        typer.echo(said, err=out == "-")
+        if out != "-":
+            typer.echo(f"Written: {out}")
+
+
+def _count(rows: int) -> None:
+    typer.echo(f"\r{rows:,} rows", nl=False, err=True)
+
+
+def _silent(rows: int) -> None:
+    pass

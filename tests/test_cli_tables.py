@@ -1,0 +1,476 @@
+"""compare, fit, predict and tune at the command line: what they say, and every bad input in one sentence."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fbeta.artifact import load
+from fbeta.artifact.files import ABOUT, seal
+from fbeta.cli import app, options
+from fbeta.results import Comparison
+
+pl = pytest.importorskip("polars")
+pytest.importorskip("safetensors")
+FBETA = str(Path(sys.executable).parent / "fbeta")
+FEW = ["--models", "linear", "--losses", "bce", "--folds", "2"]
+
+
+def frame(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.25
+    x = rng.normal(size=(n, 2)) + 1.5 * y[:, None]
+    shops = rng.choice(["a", "b", "c"], n)
+    return pl.DataFrame({"x0": x[:, 0], "x1": x[:, 1], "shop": shops, "fraud": np.where(y, "yes", "no")})
+
+
+def call(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def done(*words):
+    result = call(*words)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A folder with a table, a model of it, and scores."""
+    folder = tmp_path_factory.mktemp("shop")
+    frame().write_csv(folder / "shops.csv")
+    done("fit", folder / "shops.csv", "--target", "fraud", *FEW, "-o", folder / "model.fbeta")
+    done(
+        *("predict", folder / "model.fbeta", folder / "shops.csv", "--keep", "fraud"),
+        *("-o", folder / "scores.csv"),
+    )
+    return folder
+
+
+def test_fit_says_what_it_did_and_does_not_oversell(shop, tmp_path):
+    out = tmp_path / "m.fbeta"
+    asked = ["fit", shop / "shops.csv", "--target", "fraud", "--metric", "fbeta:beta=2", *FEW, "-o", out]
+    said = done(*asked).stdout
+    assert "positive is fraud 'yes', the rarer value" in said
+    assert "Trained linear, bce, on all 200 rows of shops.csv." in said
+    assert "Out-of-fold F₂ 0." in said
+    assert "95 % interval" in said
+    assert "a little too good" in said
+    assert f"fbeta predict {out}" in said
+    facts = json.loads(done(*asked, "--json").stdout)
+    model = load(out)
+    assert facts["cut"]["value"] == model.cut.value
+    assert facts["written"] == str(out)
+    assert len(facts["provenance"]["sha256"]) == 64
+    assert facts["columns"] == ["x0", "x1", "shop"]
+
+
+def test_compare_then_fit_the_winner(shop, tmp_path):
+    asked = ["compare", shop / "shops.csv", "--target", "fraud", "--metric", "fbeta:beta=2", *FEW]
+    asked += ["--seeds", "2", "--results", tmp_path / "parts", "--fit", tmp_path / "one.fbeta", "--json"]
+    result = done(*asked)
+    found = Comparison.from_json(result.stdout)
+    assert load(tmp_path / "one.fbeta").name == found.winner
+    assert "Written" in result.stderr
+    (tmp_path / "found.json").write_text(result.stdout)
+    again = ["fit", shop / "shops.csv", "--from", tmp_path / "found.json", "-o", tmp_path / "two.fbeta"]
+    said = done(*again).stdout
+    assert found.recommendation.split(":")[0][:20] in said
+    one, two = load(tmp_path / "one.fbeta"), load(tmp_path / "two.fbeta")
+    assert (one.cut, one.metric) == (two.cut, two.metric)
+    frame(150).write_csv(tmp_path / "fewer.csv")
+    other = done("fit", tmp_path / "fewer.csv", *again[2:]).stdout
+    assert "the comparison saw 200 rows" in " ".join(other.split())
+
+
+def test_predict_to_every_place(shop, tmp_path):
+    asked = ["predict", shop / "model.fbeta", shop / "shops.csv"]
+    shown = done(*asked)
+    assert shown.stdout.splitlines()[0] == "probability,decision"
+    assert len(shown.stdout.splitlines()) == 201
+    assert "200 rows" in shown.stderr
+    said = done(*asked, "-o", tmp_path / "out.parquet", "--score", "--keep", "shop").stdout
+    assert "found" in said
+    assert pl.read_parquet(tmp_path / "out.parquet").columns == ["shop", "probability", "decision"]
+    facts = json.loads(done(*asked, "-o", tmp_path / "out.csv", "--score", "--json").stdout)
+    assert facts["rows"] == sum(facts["counts"]) == 200
+    assert facts["positives"] == sum(facts["counts"][:2])
+    refused = call(*asked, "--json")
+    assert refused.exit_code == 2
+    assert "say with -o where" in refused.stderr
+
+
+def test_tune_says_the_cut(shop):
+    asked = ["tune", shop / "scores.csv", "--target", "fraud", "--score", "probability"]
+    said = done(*asked, "--metric", "fbeta:beta=2").stdout
+    for words in ("Cut 0.", "95 % interval", "found", "At ½ fbeta:beta=2 is"):
+        assert words in said
+    facts = json.loads(done(*asked, "--json", "--rule", "shrunk", "--budget", "20").stdout)
+    assert facts["n_positive"] <= 20
+    assert facts["rule"] == "shrunk"
+    assert facts["positive"] == "yes"
+    least = json.loads(done(*asked, "--json", "--metric", "precision", "--subject-to", "recall=0.9").stdout)
+    tp, _, fn, _ = least["counts"]
+    assert tp / (tp + fn) >= 0.9
+    other = json.loads(done(*asked, "--json", "--prevalence", "0.01").stdout)
+    assert other["at_half"] is None
+    for wrong, words in (
+        (["--subject-to", "recall"], "as recall=0.9; got 'recall'"),
+        (["--subject-to", "recall=1.5"], "reaches 1"),
+        (["--prevalence", "2"], "prevalence must lie strictly between 0 and 1"),
+        (["--rule", "exakt"], "Did you mean 'exact'"),
+        (["--metric", "fbta"], "Did you mean 'fbeta'"),
+        (["--positive", "maybe"], "never 'maybe'"),
+        (["--weight", "w"], "has no weight column 'w'"),
+    ):
+        refused = call(*asked, *wrong)
+        assert refused.exit_code == 2, (wrong, refused.output)
+        assert words in refused.stderr
+
+
+def test_logits_have_no_half(shop, tmp_path):
+    scores = pl.read_csv(shop / "scores.csv")
+    logit = scores.with_columns(z=(pl.col("probability") / (1 - pl.col("probability"))).log())
+    logit.write_csv(tmp_path / "z.csv")
+    said = done("tune", tmp_path / "z.csv", "--target", "fraud", "--score", "z").stdout
+    assert "At ½" not in said
+
+
+# The bad inputs. A table is given by its bytes; the target is `fraud` everywhere.
+
+GOOD = frame().write_csv().encode()
+
+
+def parquet(tmp_path):
+    frame().write_parquet(tmp_path / "whole.parquet")
+    content = (tmp_path / "whole.parquet").read_bytes()
+    (tmp_path / "whole.parquet").unlink()
+    return content
+
+
+def with_column(name, value):
+    return frame().with_columns(pl.lit(value).alias(name)).write_csv().encode()
+
+
+TABLES = {
+    "missing": ("x.csv", None, "there is no file"),
+    "empty": ("x.csv", b"", "x.csv is empty"),
+    "truncated text": ("x.csv", GOOD[: GOOD.rindex(b",") - 3], "ends in the middle of a row"),
+    "truncated gzip": ("x.csv.gz", gzip.compress(GOOD)[:-40], "truncated or damaged gzip"),
+    "truncated parquet": ("x.parquet", lambda path: parquet(path)[:-40], "truncated or damaged Parquet"),
+    "binary": ("x.csv", bytes(range(256)) * 9, "is a binary file"),
+    "picture": ("x.csv", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is a binary file"),
+    "excel": ("x.xlsx", b"PK\x03\x04abc", "Excel workbook or a zip archive: save its sheet as CSV"),
+    "wrong delimiter": ("x.csv", GOOD.replace(b",", b" "), "one column only"),
+    "wrong encoding": ("x.csv", GOOD.decode().encode("utf-16")[2:], "is a binary file"),
+    "header only": ("x.csv", GOOD.splitlines()[0] + b"\n", "but no rows"),
+    "header only parquet": ("x.parquet", None, "but no rows"),
+    "no target": ("x.csv", GOOD.replace(b"fraud", b"fruad"), "Did you mean 'fruad'?"),
+    "one value": ("x.csv", GOOD.replace(b"yes", b"no"), "in all 200 rows: learning needs both classes"),
+    "three values": ("x.csv", GOOD + b"1,1,a,maybe\n", "say which is positive, such as --positive maybe"),
+    "all missing": ("x.csv", b"a,b,fraud\n" + b",,yes\n,,no\n" * 9, "has no column to learn from"),
+    "constant": ("x.csv", b"a,b,fraud\n" + b"1,x,yes\n1,x,no\n" * 9, "has no column to learn from"),
+}
+# A model does not ask for the target, and tune learns nothing.
+ONLY_LEARNING = {"no target", "one value", "three values", "all missing", "constant"}
+COMMANDS = ["compare", "fit", "predict", "tune"]
+CASES = [
+    (command, case)
+    for command in COMMANDS
+    for case in TABLES
+    if not (case in ONLY_LEARNING and command == "predict")
+    and not (case in ("all missing", "constant") and command == "tune")
+]
+
+
+def one_sentence(result, words):
+    assert result.exit_code == 2, result.output
+    lines = [line for line in result.stderr.splitlines() if line.strip()]
+    assert [line[:7] for line in lines] == ["fbeta: "], result.stderr
+    assert words in lines[0]
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+
+
+def write_case(case, folder):
+    name, content, words = TABLES[case]
+    path = folder / name
+    if case == "header only parquet":
+        frame()[:0].write_parquet(path)
+    elif content is not None:
+        path.write_bytes(content(folder) if callable(content) else content)
+    return path, words
+
+
+def words_of(command, path, shop, out):
+    target = ["--target", "fraud"]
+    return {
+        "compare": [
+            "compare",
+            path,
+            *target,
+            *FEW,
+            "--html",
+            out,
+            "--results",
+            out.parent / "parts",
+            "--json",
+        ],
+        "fit": ["fit", path, *target, *FEW, "-o", out, "--json"],
+        "predict": ["predict", shop / "model.fbeta", path, "-o", out],
+        "tune": ["tune", path, *target, "--score", "x0", "--json"],
+    }[command]
+
+
+@pytest.mark.parametrize(("command", "case"), CASES)
+def test_bad_tables(command, case, shop, tmp_path):
+    path, words = write_case(case, tmp_path)
+    (tmp_path / "out").mkdir()
+    result = call(*words_of(command, path, shop, tmp_path / "out" / "out.csv"))
+    one_sentence(result, words)
+    assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (
+            frame().with_columns(shop=pl.lit("z")).write_csv(),
+            "new categories ('z') that the model has not learnt",
+        ),
+        (
+            frame().rename({"x1": "x_1"}).write_csv(),
+            "lacks the column 'x1' that the model learnt from: add it.",
+        ),
+        (frame().drop("x0", "x1").write_csv(), "lacks the columns 'x0', 'x1'"),
+        (
+            frame().with_columns(x1=pl.lit("many")).write_csv(),
+            "'x1' is 'many' in row 1, but the model learnt numbers",
+        ),
+    ],
+)
+def test_new_rows_that_do_not_fit(content, words, shop, tmp_path):
+    (tmp_path / "x.csv").write_text(content)
+    one_sentence(call("predict", shop / "model.fbeta", tmp_path / "x.csv", "-o", tmp_path / "out.csv"), words)
+    assert not (tmp_path / "out.csv").exists()
+    if "categories" in words:
+        done(
+            "predict", shop / "model.fbeta", tmp_path / "x.csv", "-o", tmp_path / "out.csv", "--new", "other"
+        )
+
+
+def test_all_missing_and_constant_columns_beside_good_ones_are_said(shop, tmp_path):
+    (tmp_path / "x.csv").write_bytes(with_column("empty", None))
+    said = done("fit", tmp_path / "x.csv", "--target", "fraud", *FEW, "-o", tmp_path / "m.fbeta").stdout
+    assert "without any value: 'empty' dropped" in said
+    (tmp_path / "x.csv").write_bytes(with_column("same", "a"))
+    said = done("fit", tmp_path / "x.csv", "--target", "fraud", *FEW, "-o", tmp_path / "m.fbeta").stdout
+    assert "with one value only: 'same' dropped" in said
+    assert [c.name for c in load(tmp_path / "m.fbeta").columns] == ["x0", "x1", "shop"]
+
+
+def test_a_model_that_is_none(shop, tmp_path):
+    whole = (shop / "model.fbeta").read_bytes()
+    for content, words in (
+        (None, "there is no file"),
+        (b"", "is empty"),
+        (GOOD, "is no model of fbeta"),
+        (whole[:-7], "is truncated"),
+        (whole[:99] + b"\0" + whole[100:], "is damaged"),
+        (
+            seal({ABOUT: b'{"format": "fbeta model", "version": 9, "fbeta": "3.1"}'}),
+            "newer fbeta (3.1, format 9",
+        ),
+    ):
+        path = tmp_path / "bad.fbeta"
+        if content is not None:
+            path.write_bytes(content)
+        one_sentence(call("predict", path, shop / "shops.csv", "-o", tmp_path / "out.csv"), words)
+        assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_comparison_that_is_none(shop, tmp_path):
+    for content, words in (
+        (None, "cannot read"),
+        (b"{", "no comparison"),
+        (b'{"version": 99}', "upgrade"),
+        (b"\xff", "no comparison"),
+    ):
+        if content is not None:
+            (tmp_path / "c.json").write_bytes(content)
+        asked = ["fit", shop / "shops.csv", "--from", tmp_path / "c.json", "-o", tmp_path / "m.fbeta"]
+        one_sentence(call(*asked), words)
+        assert not (tmp_path / "m.fbeta").exists()
+
+
+@pytest.mark.parametrize("command", ["compare", "compare --fit", "fit", "predict"])
+def test_an_unwritable_output_is_said_before_any_work(command, shop, tmp_path, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("it should have looked first")
+
+    monkeypatch.setattr("fbeta.data.load_table", never)
+    (tmp_path / "file").write_text("")
+    for out, words in (
+        (tmp_path / "no" / "out.csv", "there is no folder"),
+        (tmp_path / "file" / "out.csv", "cannot write"),
+        (tmp_path, "it is a folder"),
+    ):
+        asked = words_of(command.split()[0], shop / "shops.csv", shop, out)
+        if command == "compare --fit":
+            asked[asked.index("--html")] = "--fit"
+        if command == "predict" and out == tmp_path:
+            words = "cannot write"
+        one_sentence(call(*asked), words)
+
+
+def full(words, stdout=subprocess.PIPE):
+    """A command whose files may have a kilobyte: a disk that fills up on the way."""
+    code = f"""
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+from fbeta.cli import main
+sys.argv = ["fbeta", *{[str(word) for word in words]!r}]
+main()
+"""
+    return subprocess.run([sys.executable, "-c", code], stdout=stdout, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+def test_a_full_disk_while_predicting(ending, shop, tmp_path):
+    result = full(["predict", shop / "model.fbeta", shop / "shops.csv", "-o", tmp_path / f"out.{ending}"])
+    assert result.returncode == 2, result.stderr
+    assert result.stderr.startswith(f"fbeta: cannot write {tmp_path}/out.{ending}: File too large")
+    assert result.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_while_fitting(shop, tmp_path):
+    result = full(
+        ["fit", shop / "shops.csv", "--target", "fraud", *FEW, "-o", tmp_path / "m.fbeta", "--json"]
+    )
+    assert result.returncode == 2, result.stderr
+    assert f"fbeta: cannot write {tmp_path}/m.fbeta: File too large." in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_standard_output(shop):
+    for words in (
+        ["predict", shop / "model.fbeta", shop / "shops.csv"],
+        ["tune", shop / "scores.csv", "--target", "fraud", "--score", "probability", "--json"],
+        ["data", "list"],
+        ["explain", "--json"],
+    ):
+        with open("/dev/full", "w") as nowhere:
+            result = subprocess.run(
+                [FBETA, *map(str, words)], stdout=nowhere, stderr=subprocess.PIPE, text=True
+            )
+        assert result.returncode == 2, result.stderr
+        assert result.stderr.startswith("fbeta: cannot write")
+        assert "No space left on device.\n" in result.stderr
+        assert result.stderr.count("\n") == 1
+    one_sentence(
+        call("predict", shop / "model.fbeta", shop / "shops.csv", "-o", "/dev/full"),
+        "cannot write /dev/full: No space left on device.",
+    )
+    assert Path("/dev/full").is_char_device()
+
+
+def test_a_reader_that_has_enough(shop):
+    asked = f"{FBETA} predict {shop}/model.fbeta {shop}/shops.csv | head -1"
+    result = subprocess.run(["bash", "-c", asked], capture_output=True, text=True)
+    assert result.stdout == "probability,decision\n"
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("command", ["compare", "fit"])
+def test_ctrl_c(command, shop, tmp_path):
+    asked = [command, shop / "shops.csv", "--target", "fraud"]
+    asked += (
+        ["--results", tmp_path / "parts", "--seeds", "20"]
+        if command == "compare"
+        else ["-o", tmp_path / "m.fbeta"]
+    )
+    code = f"""
+import signal, sys, threading, os, time
+import fbeta.comparison.networks as networks
+whole = networks.NetworkRuns.epoch
+def epoch(self):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.1)
+    whole(self)
+networks.NetworkRuns.epoch = epoch
+from fbeta.cli import main
+sys.argv = ["fbeta", *{[str(word) for word in asked]!r}]
+main()
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 130
+    said = (
+        "finished parts are kept, run the same command again to go on."
+        if command == "compare"
+        else "nothing was written."
+    )
+    assert [line for line in result.stderr.splitlines() if line.strip()] == [f"fbeta: stopped; {said}"]
+    assert not (tmp_path / "m.fbeta").exists()
+
+
+def complete(*words):
+    env = {
+        **os.environ,
+        "_FBETA_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(["fbeta", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
+    begun = time.perf_counter()
+    shown = subprocess.run([FBETA], env=env, capture_output=True, text=True).stdout.split()
+    return shown, time.perf_counter() - begun
+
+
+def test_the_shell_completes_names(shop):
+    assert complete("compare", "--metric", "fb")[0] == ["fbeta:beta="]
+    assert complete("compare", "--metric", "mc")[0] == ["mcc"]
+    assert complete("fit", "--losses", "bce,tan")[0] == ["bce,tangent"]
+    assert complete("compare", "--models", "l")[0] == ["linear", "lightgbm"]
+    assert complete("tune", "--rule", "s")[0] == ["shrunk"]
+    assert complete("data", "fetch", "c")[0] == ["cifar10", "creditcard"]
+    assert complete("compare", f"{shop}/sh")[0] == [f"{shop}/shops.csv"]
+    assert "breast-cancer" in complete("fit", "breast")[0]
+    assert min(complete("compare", "--losses", "t")[1] for _ in range(3)) < 1.0  # no torch behind it
+
+
+def test_what_is_completed_is_what_there_is():
+    from fbeta import losses
+    from fbeta.comparison import boosters
+    from fbeta.comparison.networks import RECIPES
+    from fbeta.threshold import rules
+
+    assert list(options.LOSSES) == losses.names()
+    assert set(options.MODELS) == {*RECIPES, *boosters.LIBRARIES}
+    assert set(options.RULES) == set(rules())
+
+
+def test_every_command_speaks_json():
+    import typer
+
+    def leaves(command, path=()):
+        for name, inner in getattr(command, "commands", {}).items():
+            yield from leaves(inner, (*path, name))
+        if not hasattr(command, "commands"):
+            yield path, command
+
+    found = dict(leaves(typer.main.get_command(app)))
+    assert len(found) == 11
+    for path, command in found.items():
+        assert any("--json" in parameter.opts for parameter in command.params), path
+    path = json.loads(done("data", "path", "digits", "--json").stdout)
+    assert path == json.loads(done("data", "fetch", "digits", "--json").stdout)
+    assert path["name"] == "digits"
