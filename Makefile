@@ -9,10 +9,12 @@ TESTS := $(if $(CI),,-m "not slow")
 test: .venv/ready lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -q $(TESTS)
 
-demo: .venv/ready
-	$(BIN)/python examples/digits.py
+demo: .venv/ready  ## compare losses on digits: the README's table, and the page build/demo.html
+	mkdir -p build
+	$(BIN)/fbeta compare --html build/demo.html
 
-docs: .venv/ready  ## rewrite the pictures and tables that the README shows
+docs: .venv/ready  ## rewrite the pictures and tables that the README and docs/ show
+	$(BIN)/python examples/demo.py --write
 	$(BIN)/python examples/digits.py --write
 	$(BIN)/python examples/multiclass.py --write
 	$(BIN)/python examples/maps.py --write

@@ -4,7 +4,7 @@ On all 64 pixels any loss is nearly perfect, so a small network sees only the fi
 in which the '0' overlaps with other digits. A quarter of the rows trains, a quarter tunes the cut, half tests.
 
 Run: python examples/digits.py          prints the table, draws build/roc.png
-     python examples/digits.py --write  rewrites docs/demo.json, docs/roc.png and the table in README.md
+     python examples/digits.py --write  rewrites docs/digits.json, docs/roc.png and the table in README.md
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def marks(name: str) -> tuple[str, str]:
     return f"<!-- {name}:start -->", f"<!-- {name}:end -->"
 
 
-START, END = marks("demo")
+START, END = marks("digits")
 
 
 class Rows(NamedTuple):
@@ -180,7 +180,7 @@ def markdown(lines: list[list[str]], results: dict[str, Any]) -> str:
 
 
 def render(results: dict[str, Any]) -> str:
-    """The README's table, from nothing but the numbers in docs/demo.json."""
+    """The README's table, from nothing but the numbers in docs/digits.json."""
     return markdown(cells(results), results)
 
 
@@ -283,7 +283,7 @@ def main() -> None:
     picture([r for r in runs if (r.seed, r.score) == (0, "F₁")], path)
     console.print(f"Picture: {path}")
     if options.write:
-        publish("demo", results, ROOT / "README.md", render(results))
+        publish("digits", results, ROOT / "README.md", render(results))
 
 
 if __name__ == "__main__":
