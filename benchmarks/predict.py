@@ -16,7 +16,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
+import doc_block
 import numpy as np
 import polars as pl
 
@@ -79,6 +81,20 @@ def measure(model: str, frame: pl.DataFrame, source: Path, folder: Path, ending:
     }
 
 
+def summary(result: dict[str, Any]) -> str:
+    """The result as a table of docs/tables.md."""
+    lines = ["| model | rows a second | peak memory |", "|---|---:|---:|"]
+    for name, found in result.items():
+        if isinstance(found, dict):
+            lines.append(f"| {name} | {found['rows_per_second']:,} | {found['peak_MB']} MB |")
+    lines.append("")
+    lines.append(
+        f"A CSV of {result['file_MB']:.0f} MB, {result['linear']['rows']:,} rows of {result['data']}, "
+    )
+    lines[-1] += f"{result['cores']} cores, polars {result['polars']}; the worst of three runs."
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Measure, print and store."""
     parser = argparse.ArgumentParser(
@@ -104,6 +120,7 @@ def main() -> None:
     print(json.dumps(result, indent=1))
     if not options.no_save:
         RESULT.write_text(json.dumps(result, indent=1) + "\n")
+        doc_block.write("tables.md", "predict", summary(result))
 
 
 if __name__ == "__main__":

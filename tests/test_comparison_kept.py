@@ -8,15 +8,19 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from fbeta import metric
 from fbeta.comparison import boosters, networks
+from fbeta.comparison.crew import cores, crew
 from fbeta.comparison.kept import fingerprint
-from fbeta.comparison.run import compare
+from fbeta.comparison.methods import plan
+from fbeta.comparison.run import _Work, compare
 from fbeta.data.tables import read_frame
 from fbeta.results import Comparison
 from fbeta.train.ledger import read
@@ -54,7 +58,8 @@ def test_finished_parts_are_read_and_change_nothing(found, folder):
     more = compare(table(), folder=folder, **ASKED | {"seeds": 3, "rule": "exact"})
     assert {k: v for k, v in scores(folder).items() if k in before} == before
     for exact, shrunk in zip(more.candidates, kept.candidates, strict=True):
-        assert exact.outcomes[0].inner >= shrunk.outcomes[0].inner  # the rule is applied to what is there
+        assert exact.outcomes[0].cut != shrunk.outcomes[0].cut  # the rule is applied to what is there
+        assert exact.outcomes[0].brier == shrunk.outcomes[0].brier
     assert not list((folder / ".claims").glob("*~*"))
     assert not list((folder / ".checkpoints").rglob("*.safetensors"))
 
@@ -404,3 +409,61 @@ def test_ctrl_c_leaves_finished_runs_usable(tmp_path):
     whole = subprocess.run(command, capture_output=True, text=True, check=True, env=alone)
     first, second = (timeless(Comparison.from_json(run.stdout)) for run in (again, whole))
     assert first.candidates == second.candidates
+
+
+def _forever(file, alive):
+    file.with_suffix(".part").write_text(f"{os.getpid()} {torch.get_num_threads()}")
+    file.with_suffix(".part").replace(file)
+    while True:
+        alive()
+        time.sleep(0.05)
+
+
+def _wait_for(what, seconds=60):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.05)
+
+
+def _runs(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@processes
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
+def test_a_crew_ends_with_its_block_or_its_leader(tmp_path):
+    file = tmp_path / "pid"
+    with crew(1, partial(_forever, file)):
+        _wait_for(file.exists)
+        pid, threads = map(int, file.read_text().split())
+        assert pid != os.getpid()
+        assert threads == 1
+    assert not _runs(pid)
+    file.unlink()
+    code = (
+        f"import sys, time; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
+        "from functools import partial; from pathlib import Path\n"
+        "from fbeta.comparison.crew import crew; from test_comparison_kept import _forever\n"
+        f"with crew(1, partial(_forever, Path({str(file)!r}))): time.sleep(100)"
+    )
+    leader = subprocess.Popen([sys.executable, "-c", code])
+    _wait_for(file.exists)
+    leader.kill()
+    leader.wait()
+    pid = int(file.read_text().split()[0])
+    _wait_for(lambda: not _runs(pid))
+
+
+@processes
+def test_two_processes_find_what_one_finds(found, monkeypatch):
+    assert timeless(compare(table(), jobs=2, **ASKED)) == timeless(found)
+    work = _Work(table(), metric("mcc"), plan(["linear"], None), 5, 5, 0, torch.device("cpu"), print, print)
+    assert work.deserves == 1  # not worth the start
+    monkeypatch.setattr("fbeta.comparison.run.WORTH", 100)
+    assert work.deserves == cores()
+    monkeypatch.setattr("fbeta.train.devices.SMALL", 100)
+    assert work.deserves == 1  # its threads are busy

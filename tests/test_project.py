@@ -164,13 +164,46 @@ def test_readme_table_is_the_committed_result():
     assert block.strip() == digits.render(json.loads((ROOT / "docs" / "digits.json").read_text()))
 
 
-@pytest.mark.parametrize("name", ["boosting", "cuts"])
-def test_tables_in_the_docs_are_the_committed_results(name, monkeypatch):
+@pytest.mark.parametrize(
+    ("page", "name", "module", "stored"),
+    [
+        ("boosting.md", "boosting", "boosting_page", "boosting"),
+        ("cuts.md", "cuts", "cuts", "cuts"),
+        ("tables.md", "predict", "predict", "predict"),
+        ("tables.md", "creditcard", "compare_creditcard", "compare_creditcard"),
+    ],
+)
+def test_tables_in_the_docs_are_the_committed_results(page, name, module, stored, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     block = importlib.import_module("doc_block")
-    summary = importlib.import_module({"boosting": "boosting_page", "cuts": "cuts"}[name]).summary
-    result = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text())
-    assert block.read(f"{name}.md", name) == summary(result)
+    summary = importlib.import_module(module).summary
+    result = json.loads((ROOT / "benchmarks" / "results" / f"{stored}.json").read_text())
+    assert block.read(page, name) == summary(result)
+
+
+def test_the_readme_shows_the_demo(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    demo = importlib.import_module("demo")
+    start, end = demo.marks("compare")
+    shown = demo.README.read_text().split(start)[1].split(end)[0]
+    kept = demo.KEPT.read_text()
+    assert shown.strip() == demo.block(demo.Comparison.from_json(kept))
+    assert demo.PICTURE.stat().st_mtime  # its pixels are Chromium's business
+
+
+@pytest.mark.slow
+def test_the_walk_through_the_commands_is_what_they_print(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    walkthrough = importlib.import_module("walkthrough")
+    page = walkthrough.PAGE.read_text()
+
+    def words(text):
+        # Another processor may round otherwise: numbers, and the bars drawn from them, are left out.
+        return re.sub(r"[\s\d.,+−★├┤─●]+", " ", text)
+
+    for name, text in walkthrough.walk().items():
+        start, end = walkthrough.marks(name)
+        assert words(page.split(start)[1].split(end)[0]).split("```")[1].strip() == words(text).strip(), name
 
 
 def test_readme_snippet_runs():

@@ -7,6 +7,7 @@ try:
 except ImportError as error:  # pragma: no cover
     raise ImportError(f"fbeta.compare needs an extra ({error}): pip install 'fbeta[compare]'") from error
 
+from fbeta.comparison.fitting import fit
 from fbeta.comparison.run import compare
 
-__all__ = ["compare"]
+__all__ = ["compare", "fit"]
