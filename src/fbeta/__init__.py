@@ -52,8 +52,8 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 # Modules that `fbeta.name` may load by itself; an extra that is missing says so then.
 _MODULES = {
-    *_HOME, "artifact", "boosting", "data", "explain", "fixed_point", "lightning", "models", "paper", "ranks", "report", "results",
-    "sklearn", "task", "train",
+    *_HOME, "artifact", "boosting", "data", "explain", "fixed_point", "lightning", "models", "paper", "ranks", "report",
+    "results", "sklearn", "task", "train",
 }  # fmt: skip
 
 __all__ = sorted(_MODULE_OF)
