@@ -34,7 +34,7 @@ def block(found: Comparison) -> str:
 
 
 def photograph(found: Comparison, path: Path) -> None:
-    """The top of the page, in a real browser."""
+    """The part of the page where the cut moves, in a real browser."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -44,7 +44,7 @@ def photograph(found: Comparison, path: Path) -> None:
         browser = p.chromium.launch(executable_path=chromium, args=FLAGS)
         view = browser.new_page(viewport={"width": 1200, "height": 1500}, color_scheme="light")
         view.goto(page.as_uri())
-        view.screenshot(path=path)
+        view.locator("#move").screenshot(path=path)
         browser.close()
 
 
