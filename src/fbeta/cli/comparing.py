@@ -24,6 +24,7 @@ from fbeta.cli.options import (
     Time,
     names,
     rules,
+    table_or_demo,
 )  # fmt: skip
 
 
@@ -64,8 +65,7 @@ def compare(
         for path in filter(None, (html, fit)):
             check_output(path)
         console = command.Console(stderr=as_json)
-        if source is None:
-            source, positive = "digits", positive or "8"
+        source, positive = table_or_demo(source, positive)
         table = load_table(source, target, positive, group=group, time=time, drop=drop or ())
         found = command.run(
             table,

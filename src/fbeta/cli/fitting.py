@@ -25,6 +25,7 @@ from fbeta.cli.options import (
     metrics,
     names,
     rules,
+    table_or_demo,
 )  # fmt: skip
 
 
@@ -67,7 +68,8 @@ def fit(
         found = None if origin is None else command.read(origin)
         if found is not None:
             target, positive = target or found.table.target, positive or found.table.positive
-        table = load_table(source or "digits", target, positive, group=group, time=time, drop=drop or ())
+        source, positive = table_or_demo(source, positive)
+        table = load_table(source, target, positive, group=group, time=time, drop=drop or ())
         for note in command.notes(table, found):
             console.print(note, style="dim", highlight=False)
         model = command.fit(

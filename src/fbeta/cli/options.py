@@ -16,6 +16,15 @@ MODELS = ("linear", "mlp", "xgboost", "lightgbm")
 RULES = ("shrunk", "exact", "plugin", "constant")
 
 
+def table_or_demo(source: str | None, positive: str | None) -> tuple[str, str | None]:
+    """What to read, and its positive class: without a table it is scikit-learn's digits, and whether one is an 8.
+
+    >>> table_or_demo(None, None), table_or_demo("fraud.csv", None)
+    (('digits', '8'), ('fraud.csv', None))
+    """
+    return ("digits", positive or "8") if source is None else (source, positive)
+
+
 def metrics(incomplete: str) -> list[str]:
     """Metrics that begin so; with their first option, where they have some."""
     from dataclasses import fields
