@@ -1,6 +1,7 @@
 """The recipes run, keep their promises and are what docs/recipes.md shows; `MetricTask` tunes and remembers."""
 
 import ast
+import atexit
 import difflib
 import importlib.util
 import logging
@@ -454,6 +455,12 @@ class Keep(L.Callback):
 
     def __init__(self, folder):
         self.folder = folder
+
+    def setup(self, trainer, task, stage):
+        # Lightning leaves the group's threads running; a rank that ends first may then abort.
+        atexit.register(
+            lambda: torch.distributed.is_initialized() and torch.distributed.destroy_process_group()
+        )
 
     def on_validation_end(self, trainer, task):
         if not trainer.sanity_checking:
