@@ -15,9 +15,11 @@ demo: .venv/ready  ## compare losses on digits: the README's table, and the page
 
 docs: .venv/ready  ## rewrite the pictures and tables that the README and docs/ show
 	$(BIN)/python examples/demo.py --write
+	$(BIN)/python examples/walkthrough.py --write
 	$(BIN)/python examples/digits.py --write
 	$(BIN)/python examples/multiclass.py --write
 	$(BIN)/python examples/maps.py --write
+	$(BIN)/fbeta explain --metric fbeta:beta=2 --prevalence 0.1 --png docs/explain-fbeta2.png
 	$(BIN)/fbeta paper figures --doc docs/reproduction.md
 
 lint: .venv/ready

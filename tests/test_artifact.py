@@ -1,6 +1,7 @@
 """The model file: what is written is what is read, and anything else is refused in one sentence."""
 
 import copy
+import hashlib
 import io
 import json
 import random
@@ -281,6 +282,18 @@ def test_refused(case, content, tmp_path):
     assert words in str(error.value)
     assert str(error.value).startswith(str(tmp_path / "x.fbeta"))
     assert "\n" not in str(error.value)
+
+
+def test_an_encrypted_member_is_refused(content):
+    members = dict(zip(("model.json", "weights.safetensors"), (b"{}", b""), strict=True))
+    body = bytearray(seal(members))
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = body.find(mark)
+        body[at + place] |= 1
+    whole = bytes(body[:-64]).removesuffix(b"sha256:")
+    sealed = whole + b"sha256:" + hashlib.sha256(whole).hexdigest().encode()
+    with pytest.raises(ArtifactError, match="is damaged"):
+        from_bytes(sealed, "model.fbeta")
 
 
 def test_a_damaged_booster_is_refused():

@@ -72,12 +72,13 @@ def test_fit_says_what_it_did_and_does_not_oversell(shop, tmp_path):
     assert facts["columns"] == ["x0", "x1", "shop"]
 
 
-def test_compare_then_fit_the_winner(shop, tmp_path):
+def test_compare_then_fit_what_is_advised(shop, tmp_path):
     asked = ["compare", shop / "shops.csv", "--target", "fraud", "--metric", "fbeta:beta=2", *FEW]
-    asked += ["--seeds", "2", "--results", tmp_path / "parts", "--fit", tmp_path / "one.fbeta", "--json"]
+    asked += ["--drop", "x1", "--seeds", "2", "--results", tmp_path / "parts", "--json"]
+    asked += ["--fit", tmp_path / "one.fbeta"]
     result = done(*asked)
     found = Comparison.from_json(result.stdout)
-    assert load(tmp_path / "one.fbeta").name == found.winner
+    assert load(tmp_path / "one.fbeta").name == found.advised
     assert "Written" in result.stderr
     (tmp_path / "found.json").write_text(result.stdout)
     again = ["fit", shop / "shops.csv", "--from", tmp_path / "found.json", "-o", tmp_path / "two.fbeta"]
@@ -85,6 +86,7 @@ def test_compare_then_fit_the_winner(shop, tmp_path):
     assert found.recommendation.split(":")[0][:20] in said
     one, two = load(tmp_path / "one.fbeta"), load(tmp_path / "two.fbeta")
     assert (one.cut, one.metric) == (two.cut, two.metric)
+    assert [c.name for c in two.columns] == ["x0", "shop"]  # what was dropped stays so
     frame(150).write_csv(tmp_path / "fewer.csv")
     other = done("fit", tmp_path / "fewer.csv", *again[2:]).stdout
     assert "the comparison saw 200 rows" in " ".join(other.split())
@@ -98,6 +100,7 @@ def test_predict_to_every_place(shop, tmp_path):
     assert "200 rows" in shown.stderr
     said = done(*asked, "-o", tmp_path / "out.parquet", "--score", "--keep", "shop").stdout
     assert "found" in said
+    assert "200 called fraud 'yes'" in done(*asked, "-o", tmp_path / "all.csv", "--cut", "0").stdout
     assert pl.read_parquet(tmp_path / "out.parquet").columns == ["shop", "probability", "decision"]
     facts = json.loads(done(*asked, "-o", tmp_path / "out.csv", "--score", "--json").stdout)
     assert facts["rows"] == sum(facts["counts"]) == 200
@@ -110,7 +113,7 @@ def test_predict_to_every_place(shop, tmp_path):
 def test_tune_says_the_cut(shop):
     asked = ["tune", shop / "scores.csv", "--target", "fraud", "--score", "probability"]
     said = done(*asked, "--metric", "fbeta:beta=2").stdout
-    for words in ("Cut 0.", "95 % interval", "found", "At ½ fbeta:beta=2 is"):
+    for words in ("Cut 0.", "95 % interval", "found", "At ½ F₂ is"):
         assert words in said
     facts = json.loads(done(*asked, "--json", "--rule", "shrunk", "--budget", "20").stdout)
     assert facts["n_positive"] <= 20
@@ -474,3 +477,9 @@ def test_every_command_speaks_json():
     path = json.loads(done("data", "path", "digits", "--json").stdout)
     assert path == json.loads(done("data", "fetch", "digits", "--json").stdout)
     assert path["name"] == "digits"
+
+
+def test_brackets_in_the_name_of_an_output(shop, tmp_path):
+    out = tmp_path / "out[1].parquet"
+    done("predict", shop / "model.fbeta", shop / "shops.csv", "-o", out)
+    assert pl.read_parquet(out, glob=False).height == 200

@@ -21,7 +21,7 @@ from fbeta.comparison.statistics import (
     paired_bootstrap,
     reach,
 )
-from fbeta.comparison.words import collapse, recommendation
+from fbeta.comparison.words import advised, collapse, recommendation
 from fbeta.data.tables import read_frame
 from fbeta.results import Choice, Comparison, Difference, Interval
 
@@ -285,6 +285,16 @@ def test_a_metric_of_ones_own():
     found = compare(table(), metric=lambda tp, fp, fn, tn: tp / (tp + fp + fn), **FEW)
     same = compare(table(), metric="jaccard", **FEW)
     assert [c.score for c in found.candidates] == [c.score for c in same.candidates]
+
+
+def test_what_is_advised_is_what_the_words_say(found):
+    one, other = found.candidates[1], found.candidates[0]
+    assert found.advised in (one.name, other.name)
+    for mean, name in ((0.02, one.name), (-0.02, other.name)):
+        choice = Choice((one.name,) * 2, one.score, Difference(mean, mean - 0.01, mean + 0.01, 0.2, "test"))
+        assert advised(one, other, choice) == name
+        words = recommendation("F₂", one, other, choice)
+        assert words.endswith("whichever is simpler for you." if mean > 0 else f"stay with {other.name}.")
 
 
 def test_words_do_not_oversell(found):

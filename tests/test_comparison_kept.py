@@ -1,6 +1,7 @@
 """Finished parts of a comparison: kept, shared, refused where they do not belong, mended; kills lose none."""
 
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -23,7 +24,7 @@ from fbeta.comparison.methods import plan
 from fbeta.comparison.run import _Work, compare
 from fbeta.data.tables import read_frame
 from fbeta.results import Comparison
-from fbeta.train.ledger import read
+from fbeta.train.ledger import NotHeldError, read
 from test_comparison import FEW, table, timeless
 
 pl = pytest.importorskip("polars")
@@ -467,3 +468,45 @@ def test_two_processes_find_what_one_finds(found, monkeypatch):
     assert work.deserves == cores()
     monkeypatch.setattr("fbeta.train.devices.SMALL", 100)
     assert work.deserves == 1  # its threads are busy
+
+
+def test_a_process_that_lost_its_claim_deletes_nothing(found, folder):
+    work = _Work(
+        table(),
+        metric("fbeta:beta=2"),
+        plan(["linear"], ["tangent"]),
+        2,
+        2,
+        0,
+        torch.device("cpu"),
+        print,
+        print,
+    )
+    with work.opened(folder) as mine, work.opened(folder) as theirs:
+        part = work.parts[0]
+        learned = work.learn(part, None, lambda epoch: None)
+        assert mine.take(part)
+        for claim in (folder / ".claims").rglob("*~*"):  # no heartbeat for an hour
+            os.utime(claim, (time.time() - 3600,) * 2)
+        assert theirs.take(part)
+        theirs.write(part, learned, {})
+        with pytest.raises(NotHeldError):
+            mine.write(part, learned, {})
+        assert theirs.finished(part) is not None
+
+
+def test_a_function_does_not_travel():
+    with pytest.raises(ValueError, match="leave jobs out"):
+        compare(table(), **ASKED | {"metric": lambda tp, fp, fn, tn: tp / (tp + fp + fn)}, jobs=2)
+
+
+def _broken(alive):
+    raise OSError("no space")
+
+
+@processes
+def test_a_member_that_fails_or_dies_is_not_waited_for(capfd):
+    with crew(1, _broken):
+        (member,) = multiprocessing.active_children()
+        member.join(60)
+    assert capfd.readouterr().err == ""  # its leader meets the same fault, and says it once

@@ -1,5 +1,7 @@
 """Fit, predict, tune: the same decision as in a comparison, on all rows; streams equal wholes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -99,12 +101,14 @@ def test_boosters_and_networks_in_one_plan():
     assert sorted(seen) == seen
 
 
-def test_the_winner_of_a_comparison():
+def test_what_a_comparison_advises():
     found = compare(table(), metric="fbeta:beta=2", models=["linear"], losses=["tangent"], seeds=2, folds=2)
     made = fit(table(), comparison=found)
-    assert made.name == found.winner
+    assert made.name == found.advised
     assert made.metric == FBeta(2)
     assert (made.provenance["folds"], made.provenance["rule"]) == (2, "shrunk")
+    other = next(c.name for c in found.candidates if c.name != found.advised)
+    assert fit(table(), comparison=replace(found, advised=other)).name == other
     with pytest.raises(ValueError, match="the comparison is about fbeta:beta=2, not mcc"):
         fit(table(), comparison=found, metric="mcc")
     with pytest.raises(ValueError, match="leave models and losses out"):

@@ -248,7 +248,7 @@ def test_columns_without_use_are_dropped_aloud():
     assert "2 columns with one value only: 'one', 'uno' dropped." in notes
     assert "like a name or an id: 'id' dropped." in notes
     assert "only counts the rows: 'row' dropped." in notes
-    assert "lists or structures: 'list' dropped." in notes
+    assert "of a type that cannot be learnt from: 'list' dropped." in notes
     assert re.search(r"'town' has about (59|60|61) values: the 32 most frequent count", notes)
 
 
@@ -412,3 +412,47 @@ except data.DataError as error:
         "(1438, 8, 8, 1)",
         "reading tables needs polars: pip install 'fbeta[table]'.",
     ]
+
+
+@pytest.mark.parametrize("name", ["f[12].parquet", "f[12].arrow", "f[12].csv"])
+def test_a_name_is_no_pattern(name, tmp_path):
+    frames = [pl.DataFrame({"x": np.arange(6) + 10 * i, "y": [0, 1, 1, 0, 0, 0]}) for i in range(3)]
+    ending = name.rpartition(".")[2]
+    write = {"parquet": pl.DataFrame.write_parquet, "arrow": pl.DataFrame.write_ipc}
+    for frame, file in zip(frames, (name, f"f1.{ending}", f"f2.{ending}"), strict=True):
+        write.get(ending, pl.DataFrame.write_csv)(frame, tmp_path / file)
+    table = read_table(tmp_path / name, "y")
+    assert table.features["x"].to_list() == frames[0]["x"].to_list()
+
+
+def test_types_that_cannot_be_learnt_from_are_named(tmp_path):
+    frame = pl.DataFrame({"x": range(6), "y": [0, 1, 1, 0, 0, 0]}).with_columns(
+        spent=pl.duration(hours=pl.col("x")), hour=pl.time(1, 2), raw=pl.lit(b"a")
+    )
+    table = read_frame(frame, "y")
+    assert kinds(table) == {"x": "number"}
+    assert said(table, "3 columns of a type that cannot be learnt from: 'spent', 'hour', 'raw' dropped.")
+    with pytest.raises(TableError, match="'spent' is neither a date nor a number"):
+        read_frame(frame, "y", time="spent")
+
+
+def test_a_decimal_comma_is_said(file):
+    text = "a\ty\n" + "".join(f"1,1{i:02d}\t{i % 3 == 0:d}\n" for i in range(9))
+    table = read_table(file("t.tsv", text), "y")
+    assert table.features["a"].max() < 2
+    assert said(table, "it was read as the decimal sign, not as thousands")
+
+
+def test_kept_columns_are_kept_as_they_stand(file):
+    path = file("new.csv", "id,amount\nNA,1.5\nnull,?\n?,3\n")
+    (features, kept), *_ = stream(path, [Column("amount", "number")], keep=["id"])
+    assert kept["id"].to_list() == ["NA", "null", "?"]
+    assert features["amount"].to_list() == [1.5, None, 3.0]
+
+
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.Float64, pl.Boolean, pl.Date, pl.Null])
+def test_a_category_of_another_type_is_read_as_text(dtype, tmp_path):
+    pl.DataFrame({"land": pl.Series([1, 0, None]).cast(dtype)}).write_parquet(tmp_path / "new.parquet")
+    ((features, _),) = stream(tmp_path / "new.parquet", [Column("land", "category")])
+    assert features["land"].dtype == pl.Categorical
+    assert features["land"].null_count() == (3 if dtype == pl.Null else 1)

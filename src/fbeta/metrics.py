@@ -609,6 +609,18 @@ def metric(spec: Metric | str | Callable[[Any, Any, Any, Any], Any]) -> Metric:
     return cls(**dict(_options(cls, options)))
 
 
+def title(metric: Metric) -> str:
+    """The name of a metric, short.
+
+    >>> title(FBeta(2)), title(FBeta(0.5)), title(FBeta(1.5))
+    ('F₂', 'F½', 'F(β=1.5)')
+    """
+    if not isinstance(metric, FBeta):
+        return str(metric)
+    short = {0.5: "½"} | {float(i): "₀₁₂₃₄₅₆₇₈₉"[i] for i in range(1, 10)}
+    return f"F{short.get(float(metric.beta), f'(β={metric.beta:g})')}"
+
+
 def tangent_costs(metric: Metric, at: Confusion, stream: Cell = None) -> tuple[Cell, Cell]:
     r"""The prices (c₀, c₁) of a wrong negative and a wrong positive row at an operating point.
 

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Table:
-    """The table that was learned from."""
+    """The table that was learned from; `group`, `time` and `drop` are the columns that were asked to be treated so."""
 
     name: str
     target: str
@@ -24,6 +24,9 @@ class Table:
     positives: int
     columns: int
     notes: tuple[str, ...] = ()
+    group: str | None = None
+    time: str | None = None
+    drop: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,8 @@ class Choice:
 class Comparison:
     """All methods on one table: the baseline was fixed beforehand, the winner chosen on inner rows.
 
+    `advised` is the method that the recommendation leaves one with: the winner, or the baseline.
+
     >>> table = Table("fraud", "is_fraud", "1", 1000, 20, 5)
     >>> comparison = Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run.")
     >>> comparison = Comparison.from_json(comparison.to_json())
@@ -171,6 +176,7 @@ class Comparison:
     seconds: float = 0.0
     machine: str = ""
     choice: Choice | None = None
+    advised: str = ""
     version: int = VERSION
 
     def candidate(self, name: str) -> Candidate:

@@ -153,8 +153,8 @@ def from_bytes(data: bytes, path: str) -> Model:
 
 #: What reading made-up files can raise.
 _DAMAGED = (
-    ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, RecursionError, OverflowError, struct.error,
-    zipfile.BadZipFile, NotImplementedError, OSError,
+    ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, RuntimeError, OverflowError, struct.error,
+    zipfile.BadZipFile, OSError,
 )  # fmt: skip
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -53,6 +52,7 @@ def predict(
     *,
     keep: Sequence[str] = (),
     new: New = "error",
+    cut: float | None = None,
     score: bool = False,
     delimiter: str | None = None,
     tick: Callable[[int], None] = lambda rows: None,
@@ -60,8 +60,9 @@ def predict(
     """Write the probability and the decision of every row of a table, in its order, and the columns in `keep` before.
 
     `source` is a file of any format that `fbeta.data` reads, or the name of a set. `out` is a file ending in .csv,
-    .tsv, .parquet, .arrow or .feather, there whole or not at all; None is the standard output. With `score` the
-    decisions are compared with the model's target in the same file. `tick` is told how many rows are done.
+    .tsv, .parquet, .arrow or .feather, there whole or not at all; None is the standard output. `cut` is a probability
+    to decide at in place of the model's own. With `score` the decisions are compared with the model's target in the
+    same file. `tick` is told how many rows are done.
 
     >>> import tempfile
     >>> from fbeta.comparison.fitting import fit
@@ -72,13 +73,15 @@ def predict(
     taken = [name for name in (PROBABILITY, DECISION) if name in keep]
     if taken:
         raise TableError(f"a kept column is called {taken[0]!r}, as one of the results: rename it.")
+    if cut is not None and not 0 <= cut <= 1:
+        raise ValueError(f"the cut is a probability, from 0 to 1; got {cut:g}.")
     to = None if out is None else check_format(out)
     pieces = _pieces(model, source, tuple(dict.fromkeys(keep)), score, delimiter)
     with contextlib.closing(pieces), naming(to or "the standard output"), _writer(to) as write:
         done = Predicted(0, 0, Confusion(0.0, 0.0, 0.0, 0.0) if score else None)
         for features, kept, truth in pieces:
             p = model.of_features(features, new)
-            called = model.cut.decide(p)
+            called = model.cut.decide(p) if cut is None else p >= cut
             names = pl.Series(DECISION, model.labels, pl.String).gather(called.astype(np.int64))
             write(pl.DataFrame([*kept.get_columns(), pl.Series(PROBABILITY, p), names]))
             done = _more(done, called, truth)
@@ -187,6 +190,6 @@ def _sink(to: Path, sink: Callable[[pl.LazyFrame, Path], Any]) -> Iterator[Calla
 
         yield write
         try:
-            sink(pl.scan_ipc(os.path.join(folder, "*.arrow")), part)
+            sink(pl.scan_ipc(sorted(Path(folder).iterdir()), glob=False), part)
         except pl.exceptions.PolarsError as error:
             raise OutputError(f"cannot write {to}: {error}.") from error

@@ -133,14 +133,14 @@ class Booster:
     def _loaded(self) -> tuple[Any, Any]:
         """The library's own booster, and who scores with it."""
         if self.library == "xgboost":
-            import xgboost
+            from fbeta.boosting.xgb import XGBLearner  # first: it says how to install what is missing
 
-            from fbeta.boosting.xgb import XGBLearner
+            import xgboost  # isort: skip
 
             return XGBLearner, xgboost.Booster(model_file=bytearray(self.data))
-        import lightgbm
-
         from fbeta.boosting.lgbm import LGBMLearner
+
+        import lightgbm  # isort: skip
 
         try:
             return LGBMLearner, lightgbm.Booster(model_str=self.data.decode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,7 @@ from fbeta.cli.options import (
     Seed,
     Target,
     Time,
+    columns,
     names,
     rules,
     table_or_demo,
@@ -51,7 +53,7 @@ def compare(
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page for the team, one offline file.")] = None,
     fit: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Fit the winner on all rows, and write it here.")
+        Path | None, typer.Option(metavar="MODEL", help="Fit what is advised on all rows, and write it here.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -66,7 +68,7 @@ def compare(
             check_output(path)
         console = command.Console(stderr=as_json)
         source, positive = table_or_demo(source, positive)
-        table = load_table(source, target, positive, group=group, time=time, drop=drop or ())
+        table = load_table(source, target, positive, group=group, time=time, drop=columns(drop))
         found = command.run(
             table,
             metric,
@@ -81,6 +83,7 @@ def compare(
             device=device,
             jobs=jobs,
         )
+        found = replace(found, table=replace(found.table, group=group, time=time, drop=tuple(columns(drop))))
         if html is not None:
             report.write(found, html)
         if as_json:

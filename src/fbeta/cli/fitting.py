@@ -22,6 +22,7 @@ from fbeta.cli.options import (
     Seed,
     Target,
     Time,
+    columns,
     metrics,
     names,
     rules,
@@ -44,7 +45,7 @@ def fit(
     losses: Losses = None,
     origin: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FILE", help="Fit the winner of this `fbeta compare --json`."),
+        typer.Option("--from", metavar="FILE", help="Fit what this `fbeta compare --json` advises."),
     ] = None,
     folds: Annotated[int | None, typer.Option(min=2, help="Folds for the cut; 5 if not given.")] = None,
     rule: Annotated[
@@ -67,9 +68,11 @@ def fit(
         console = command.Console(stderr=as_json)
         found = None if origin is None else command.read(origin)
         if found is not None:
-            target, positive = target or found.table.target, positive or found.table.positive
+            was = found.table
+            target, positive, drop = target or was.target, positive or was.positive, drop or list(was.drop)
+            group, time = group or was.group, time or was.time
         source, positive = table_or_demo(source, positive)
-        table = load_table(source, target, positive, group=group, time=time, drop=drop or ())
+        table = load_table(source, target, positive, group=group, time=time, drop=columns(drop))
         for note in command.notes(table, found):
             console.print(note, style="dim", highlight=False)
         model = command.fit(

@@ -87,6 +87,15 @@ def names(given: str | None) -> list[str] | None:
     return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
 
 
+def columns(given: list[str] | None) -> list[str]:
+    """Names that are separated by commas, or given one by one.
+
+    >>> columns(["id,day", "note"]), columns(None)
+    (['id', 'day', 'note'], [])
+    """
+    return [name for text in given or () for name in names(text) or ()]
+
+
 Data = Annotated[
     str | None,
     typer.Argument(
@@ -115,8 +124,10 @@ Losses = Annotated[
     ),
 ]
 Group = Annotated[str | None, typer.Option(help="Rows with one value of this column stay together.")]
-Time = Annotated[str | None, typer.Option(help="Learn from the past of this column.")]
-Drop = Annotated[list[str] | None, typer.Option(help="Leave a column out; may be repeated.")]
+Time = Annotated[
+    str | None, typer.Option(help="A column of times: compare learns from the past only; fit leaves it out.")
+]
+Drop = Annotated[list[str] | None, typer.Option(help="Leave columns out; with commas between, or repeated.")]
 Seed = Annotated[int, typer.Option(help="Where chance begins.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
 RULE = "How cuts are chosen: shrunk, exact, plugin, constant."

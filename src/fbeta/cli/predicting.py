@@ -20,7 +20,10 @@ def predict(
     out: Annotated[
         str,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Ends in csv, tsv, parquet, arrow; - is the standard output."
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Ends in csv, tsv, parquet, arrow, feather; - is the standard output.",
         ),
     ] = "-",
     keep: Annotated[
@@ -29,6 +32,10 @@ def predict(
     new: Annotated[
         Literal["error", "other"], typer.Option(help="What to do with a category that training did not have.")
     ] = "error",
+    cut: Annotated[
+        float | None,
+        typer.Option(help="Decide at this probability, not at the model's own, as `fbeta tune` found."),
+    ] = None,
     score: Annotated[bool, typer.Option("--score", help="Compare with the target column of DATA.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -37,6 +44,7 @@ def predict(
         stop("--json takes the standard output: say with -o where the predictions go.")
     with answering():
         from fbeta import artifact
+        from fbeta.metrics import title
 
         held = artifact.load(model)
         done = artifact.predict(
@@ -45,18 +53,19 @@ def predict(
             None if out == "-" else out,
             keep=names(keep) or (),
             new=new,
+            cut=cut,
             score=score,
             tick=_count if sys.stderr.isatty() else _silent,
         )
         facts: dict[str, Any] = {"rows": done.rows, "positives": done.positives, "written": out}
-        said = f"{done.rows:,} rows, {done.positives:,} of them {held.target} {held.positive!r}."
+        said = f"{done.rows:,} rows, {done.positives:,} called {held.target} {held.positive!r}."
         if done.counts is not None:
             counts = done.counts
             value = float(held.metric(counts))
             facts |= {"metric": str(held.metric), "score": value, "counts": [float(x) for x in counts]}
             said += (
-                f"\n{held.metric} {value:.3f}: {counts.tp:,.0f} found, {counts.fn:,.0f} missed, {counts.fp:,.0f} false "
-                f"alarms, {counts.tn:,.0f} rightly left alone."
+                f"\n{title(held.metric)} {value:.3f}: {counts.tp:,.0f} found, {counts.fn:,.0f} missed, "
+                f"{counts.fp:,.0f} false alarms, {counts.tn:,.0f} rightly left alone."
             )
         if as_json:
             echo_json(facts)

@@ -73,8 +73,10 @@ def _constraint(text: str) -> tuple[str, float]:
 
 
 def _said(cut: Threshold, rows: int, half: Confusion | None) -> str:
+    from fbeta.metrics import title
+
     assert cut.metric is not None
-    interval = cut.interval
+    name, interval = title(cut.metric), cut.interval
     sure = "" if interval is None else f" (95 % interval {interval.score[0]:.3f} to {interval.score[1]:.3f})"
     near = (
         ""
@@ -83,7 +85,7 @@ def _said(cut: Threshold, rows: int, half: Confusion | None) -> str:
     )
     lines = [
         f"Cut {cut.value:.6g} by the rule {cut.rule}: {cut.n_positive:,} of {rows:,} rows are called positive{near}.",
-        f"{cut.metric} {cut.score:.3f}{sure} on these rows; that they chose the cut is allowed for in the interval.",
+        f"{name} {cut.score:.3f}{sure} on these rows; that they chose the cut is allowed for in the interval.",
     ]
     if cut.counts is not None:
         c = cut.counts
@@ -91,5 +93,5 @@ def _said(cut: Threshold, rows: int, half: Confusion | None) -> str:
             f"{c.tp:,.6g} found, {c.fn:,.6g} missed, {c.fp:,.6g} false alarms, {c.tn:,.6g} rightly left alone."
         )
     if half is not None:
-        lines.append(f"At ½ {cut.metric} is {float(cut.metric(half)):.3f}.")
+        lines.append(f"At ½ {name} is {float(cut.metric(half)):.3f}.")
     return "\n".join(lines + [cut.warning] * bool(cut.warning))  # type: ignore[list-item]

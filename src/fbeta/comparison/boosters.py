@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.model_selection import PredefinedSplit
 
 from fbeta.artifact import Booster
@@ -36,7 +37,7 @@ def train(task: Task, library: str, loss: str) -> Learned:
         cv=PredefinedSplit(task.fold),
         n_estimators=ROUNDS,
         early_stopping_rounds=PATIENCE,
-        n_jobs=threads_for(task.X.size),
+        n_jobs=threads_for(task.X.size) or torch.get_num_threads(),
         random_state=task.seed,
     ).fit(task.X[task.train], task.y[task.train])
     kept = booster(library, model)

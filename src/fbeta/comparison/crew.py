@@ -5,8 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 #: What a member of the crew does; it calls its argument now and then, which ends it if the leader is gone.
 Job = Callable[[Callable[[], None]], None]
@@ -32,8 +33,9 @@ def crew(count: int, job: Job) -> Iterator[None]:
     """
     start = multiprocessing.get_context("spawn").Process
     members = [start(target=_serve, args=(job, os.getpid()), daemon=True) for _ in range(count)]
-    for member in members:
-        member.start()
+    with _deaf():
+        for member in members:
+            member.start()
     try:
         yield
     finally:
@@ -43,8 +45,28 @@ def crew(count: int, job: Job) -> Iterator[None]:
             member.join()
 
 
+def reap() -> None:
+    """Let members go that have ended: until then it looks as if they still worked on what they claimed.
+
+    >>> reap()
+    """
+    multiprocessing.active_children()
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes that start here do not hear Ctrl-C, which reaches all of a terminal: the leader answers it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _serve(job: Job, leader: int) -> None:
-    # Ctrl-C reaches all processes of a terminal; the leader answers it, and ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     import torch
 
@@ -54,4 +76,6 @@ def _serve(job: Job, leader: int) -> None:
         if os.getppid() != leader:  # killed: whoever goes on from here should find the parts free
             raise SystemExit
 
-    job(alive)
+    # What is wrong with the folder or the disk the leader meets as well, and says it once.
+    with suppress(OSError, ValueError, RuntimeError):
+        job(alive)

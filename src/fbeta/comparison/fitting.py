@@ -18,12 +18,11 @@ import torch
 import fbeta
 from fbeta.artifact import Model
 from fbeta.comparison import boosters, networks
-from fbeta.comparison.learned import Learned, Task, decision, held_score
+from fbeta.comparison.learned import Learned, Task, decision, held_score, known
 from fbeta.comparison.methods import Method, plan
-from fbeta.comparison.words import title
 from fbeta.data import load_table
 from fbeta.data.tables import Encoder, Table, split
-from fbeta.metrics import Metric
+from fbeta.metrics import Metric, title
 from fbeta.metrics import metric as read_metric
 from fbeta.results import Comparison
 from fbeta.threshold import Threshold
@@ -55,7 +54,7 @@ def fit(
 
     - `data`: a `Table`, a path, or the name of a set; `options` are those of `fbeta.data.load_table`.
     - `models`, `losses`: what to train. Of several methods the one with the best out-of-fold score is kept.
-    - `comparison`: take its winner instead, with its metric, rule and folds unless others are given.
+    - `comparison`: take the method it advises instead, with its metric, rule and folds unless others are given.
     - `folds`: 5, for calibration, cut and early stopping. `rule`: how the cut is chosen, "shrunk".
     - `sha256`: of the file that the rows come from, to be kept in the model. `tick`: is told how far it is.
 
@@ -80,7 +79,7 @@ def fit(
     for method, learned in _learn(task, methods, on, tick).items():
         if learned.model is None:
             continue
-        held = held_score(learned.inner, y, inner.ids, goal, rule)
+        held = known(held_score(learned.inner, y, inner.ids, goal, rule))
         if best is None or held > best[-1]:
             best = method, learned, held
     if best is None:
@@ -139,11 +138,11 @@ def _asked(
             "again."
         )
     try:
-        winner = comparison.candidate(comparison.winner)
+        best = comparison.candidate(comparison.advised or comparison.winner)
     except KeyError as error:
-        raise ValueError("the comparison has no winner: compare again.") from error
+        raise ValueError("the comparison advises no method: compare again.") from error
     given = metric if metric is not None else comparison.metric
-    return given, winner.model, winner.loss, rule or winner.rule, folds or comparison.folds or 5
+    return given, best.model, best.loss, rule or best.rule, folds or comparison.folds or 5
 
 
 def _learn(task: Task, methods: Sequence[Method], device: torch.device, tick: Tick) -> dict[Method, Learned]:

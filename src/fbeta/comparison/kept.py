@@ -132,13 +132,22 @@ class Kept:
             self.forget(part)
             return None
 
+    def has(self, part: Part) -> bool:
+        """Whether a part seems to be finished, without reading it."""
+        return self._scores(part).exists()
+
     def forget(self, part: Part) -> None:
         """Delete what there is of a part."""
         shutil.rmtree(self._scores(part).parent, ignore_errors=True)
         self.checkpoint(part).unlink(missing_ok=True)
 
     def write(self, part: Part, found: dict[str, Learned], machine: dict[str, Any]) -> None:
-        """Write a part down: runs first, then the scores, with which it is finished."""
+        """Write a part down: runs first, then the scores, with which it is finished.
+
+        NotHeldError if another process took it over: what that one wrote is not touched.
+        """
+        for id in part.runs.values():
+            self.ledger.check_claim(id)
         shutil.rmtree(
             self._scores(part).parent, ignore_errors=True
         )  # of a process that was killed right here

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,3 +98,12 @@ def held_score(
         platt, cut = decision(scores[~mine], y[~mine], metric, rule)
         called[mine] = platt(scores[mine]) >= cut.value
     return float(score_cells(metric, Confusion.from_predictions(called * 1.0, y)))
+
+
+def known(score: float) -> float:
+    """A score to choose by: none is worse than any.
+
+    >>> known(0.5), known(float("nan"))
+    (0.5, -inf)
+    """
+    return -math.inf if math.isnan(score) else score

@@ -1,4 +1,4 @@
-"""Compare: outer splits, inner folds shared by all methods, one part of the work after another."""
+"""Compare: outer splits, inner folds shared by all methods; the work is done part by part."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from fbeta.comparison import boosters, judging, networks
-from fbeta.comparison.crew import cores, crew
+from fbeta.comparison.crew import cores, crew, reap
 from fbeta.comparison.kept import Kept, Part, machine, parts
 from fbeta.comparison.kept import fingerprint as fingerprint
 from fbeta.comparison.learned import Learned, Task
@@ -25,12 +25,12 @@ from fbeta.comparison.methods import Method, baseline, plan
 from fbeta.comparison.verdict import Split, compared
 from fbeta.data import load_table
 from fbeta.data.tables import Encoder, Table, split
-from fbeta.metrics import Metric
+from fbeta.metrics import Custom, Metric
 from fbeta.metrics import metric as read_metric
 from fbeta.results import Comparison
 from fbeta.threshold import rule as read_rule
-from fbeta.train.devices import device_of, threads_for
-from fbeta.train.ledger import Ledger
+from fbeta.train.devices import device_of, threads, threads_for
+from fbeta.train.ledger import Ledger, NotHeldError
 
 #: Outer splits are folds of one deal, then of the next: so each row is judged about as often as any other.
 OUTER = 5
@@ -100,6 +100,10 @@ def compare(
     work = _Work(table, goal, methods, seeds, folds, seed, on, tick, say)
     todo = work.parts
     processes = work.deserves if jobs is None else jobs
+    if isinstance(goal, Custom) and processes > 1:
+        if jobs is not None:
+            raise ValueError(f"{goal} is a plain function, which other processes cannot get: leave jobs out.")
+        processes = 1
     judged: dict[int, dict[str, Split]] = {k: {} for k in range(seeds)}
     with ExitStack() as open_until_done:
         kept = None
@@ -107,8 +111,11 @@ def compare(
             folder = open_until_done.enter_context(tempfile.TemporaryDirectory())
         if folder is not None:
             kept = open_until_done.enter_context(work.opened(folder))
-            if train:
-                open_until_done.enter_context(crew(processes - 1, partial(_assist, work.alone, folder)))
+            waiting = sum(not kept.has(part) for part in todo)
+            if train and min(processes, waiting) > 1:
+                open_until_done.enter_context(threads(1))
+                job = partial(_assist, work.alone, folder)
+                open_until_done.enter_context(crew(min(processes, waiting) - 1, job))
         for part, found in work.learned(todo, kept, processes) if train else work.finished(todo, kept):
             for method in part.methods:
                 learned = found[method.loss]
@@ -197,7 +204,7 @@ class _Work:
     def learned(
         self, todo: Sequence[Part], kept: Kept | None, processes: int
     ) -> Iterator[tuple[Part, dict[str, Learned]]]:
-        """Every part, read or trained; what others train comes when they have, said aloud if they are not our own."""
+        """Every part, read or trained; what others train comes when they have, said aloud if none are our own."""
         total, done, said = sum(map(_epochs, todo)), 0, processes > 1
         self.tick(done, total)
         left = list(todo)
@@ -214,6 +221,7 @@ class _Work:
                 if not said:
                     self.say("Another process trains the rest; its results are waited for.")
                     said = True
+                reap()
                 time.sleep(PAUSE)
 
     def _next(
@@ -239,6 +247,8 @@ class _Work:
                 if found is None:
                     found = self._train(part, kept.checkpoint(part), tick)
                     kept.write(part, found, machine(self.device))
+            except NotHeldError:  # this process slept, and another one took the part over
+                return None
             finally:
                 kept.release(part)
         return found

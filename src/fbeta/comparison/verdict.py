@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from fbeta.comparison import judging
 from fbeta.comparison.judging import Judged
-from fbeta.comparison.learned import Task
+from fbeta.comparison.learned import Task, known
 from fbeta.comparison.methods import Method
 from fbeta.comparison.statistics import (
     bootstrap_interval,
@@ -20,9 +19,9 @@ from fbeta.comparison.statistics import (
     paired_bootstrap,
     reach,
 )
-from fbeta.comparison.words import recommendation, title
+from fbeta.comparison.words import advised, recommendation
 from fbeta.data.tables import Table
-from fbeta.metrics import Metric
+from fbeta.metrics import Metric, title
 from fbeta.results import Candidate, Choice, Comparison, Difference, Epochs, Interval
 from fbeta.results import Table as Described
 
@@ -65,9 +64,9 @@ def compared(
                 _course([x.course for x in results[method.name]]),
             )
         )
-    winner = max(candidates, key=lambda c: _known(c.inner))
+    winner = max(candidates, key=lambda c: known(c.inner))
     picks = [
-        max(methods, key=lambda m: _known(results[m.name][k].judged.outcome.inner)).name
+        max(methods, key=lambda m: known(results[m.name][k].judged.outcome.inner)).name
         for k in range(len(tasks))
     ]
     picked = [results[name][k].judged for k, name in enumerate(picks)]
@@ -92,6 +91,7 @@ def compared(
         recommendation(named, winner, against, choice),
         seeds=len(tasks),
         choice=choice,
+        advised=advised(winner, against, choice),
     )
 
 
@@ -134,11 +134,6 @@ class _Judge:
             return corrected_t(apart, self.share, self.reach)
         one, other = found[0], base[0]
         return paired_bootstrap(self.metric, one.target, one.decided, other.decided, self.group)
-
-
-def _known(score: float) -> float:
-    """A score to choose by: none is worse than any."""
-    return -math.inf if math.isnan(score) else score
 
 
 def _course(courses: Sequence[Epochs]) -> Epochs:

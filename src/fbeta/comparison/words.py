@@ -4,23 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fbeta.metrics import FBeta, Metric
 from fbeta.results import Candidate, Choice, Difference
 
 #: A difference with a p value from here on is called noise.
 LEVEL = 0.05
-
-
-def title(metric: Metric) -> str:
-    """The name of a metric, short.
-
-    >>> title(FBeta(2)), title(FBeta(0.5)), title(FBeta(1.5))
-    ('F₂', 'F½', 'F(β=1.5)')
-    """
-    if not isinstance(metric, FBeta):
-        return str(metric)
-    short = {0.5: "½"} | {float(i): "₀₁₂₃₄₅₆₇₈₉"[i] for i in range(1, 10)}
-    return f"F{short.get(float(metric.beta), f'(β={metric.beta:g})')}"
 
 
 def recommendation(title: str, winner: Candidate, baseline: Candidate, choice: Choice) -> str:
@@ -54,6 +41,11 @@ def recommendation(title: str, winner: Candidate, baseline: Candidate, choice: C
         f"{winner.name} looked best on the rows that methods are chosen by, but on test rows its difference to "
         f"{baseline.name} is within noise ({better}, {_apart(found)}): {simple}."
     )
+
+
+def advised(winner: Candidate, baseline: Candidate, choice: Choice) -> str:
+    """The method that the recommendation leaves one with: the baseline where choosing gained nothing on test rows."""
+    return winner.name if choice.difference.mean > 0 else baseline.name
 
 
 def _but(winner: Candidate) -> str:

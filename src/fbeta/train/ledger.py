@@ -110,7 +110,7 @@ class Ledger:
         What is there must be the same run: only the parts of the header named in `may_differ` may have changed,
         and are brought up to date.
         """
-        self._check_claim(id)
+        self.check_claim(id)
         if list(columns[:1]) != ["epoch"]:
             raise ValueError(f"The first column must be 'epoch'; got {list(columns)}.")
         path = self.path(id)
@@ -129,7 +129,7 @@ class Ledger:
 
     def append(self, id: str, rows: str | Iterable[str]) -> None:
         """Add an epoch, or several: each one line of comma-separated numbers, the epoch first."""
-        self._check_claim(id)
+        self.check_claim(id)
         file = self._files.get(id)
         if file is None:
             raise NotHeldError(
@@ -161,7 +161,7 @@ class Ledger:
 
     def truncate(self, id: str, epoch: int) -> None:
         """Drop all rows after `epoch`, the one that a checkpoint was taken at."""
-        self._check_claim(id)
+        self.check_claim(id)
         path = self.path(id)
         data = path.read_bytes()
         epochs = parse(data, path).epochs
@@ -187,7 +187,8 @@ class Ledger:
             head.count(b",", head.index(b"\n")) + 1, epochs, len(whole), path.stat().st_ino
         )
 
-    def _check_claim(self, id: str) -> None:
+    def check_claim(self, id: str) -> None:
+        """NotHeldError if a run is not this process's to write."""
         if not self.claims.holds(_checked(id)):
             who = owner(self.claims.folder, id, self.claims.patience)
             by = f"it is held by {who}" if who else "nobody holds it"

@@ -75,7 +75,12 @@ def inspect(path: Path, folder: Path, delimiter: str | None = None) -> Delimited
         raise TableError(f"{path} has a header ({listed(names)}) but no rows: export it again.")
     if _cut_off(plain, found, len(names)):
         raise TableError(f"{path} ends in the middle of a row: it is truncated, copy or export it again.")
-    return Delimited(plain, found, _decimal(found, sample), names, skip, tuple(sample), tuple(notes))
+    decimal = _decimal(found, sample)
+    if decimal == ",":
+        notes.append(
+            f"{path.name} has numbers with a comma; it was read as the decimal sign, not as thousands."
+        )
+    return Delimited(plain, found, decimal, names, skip, tuple(sample), tuple(notes))
 
 
 def sniff(text: str) -> str:

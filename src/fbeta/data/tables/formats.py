@@ -110,9 +110,9 @@ def _head(path: Path) -> bytes:
 def _open(path: Path, head: bytes, folder: Path, delimiter: str | None, text: Collection[str]) -> Source:
     ending = path.suffix.casefold()
     if head.startswith(b"PAR1"):
-        return _binary(path, "Parquet", lambda: pl.scan_parquet(path))
+        return _binary(path, "Parquet", lambda: pl.scan_parquet(path, glob=False))
     if head.startswith(b"ARROW1"):
-        return _binary(path, "Arrow", lambda: pl.scan_ipc(path))
+        return _binary(path, "Arrow", lambda: pl.scan_ipc(path, glob=False))
     if head.startswith(b"\xff\xff\xff\xff"):
         return _binary(path, "Arrow", lambda: pl.read_ipc_stream(path).lazy())
     if head.startswith(b"FEA1"):
@@ -124,9 +124,8 @@ def _open(path: Path, head: bytes, folder: Path, delimiter: str | None, text: Co
     file = inspect(path, folder, delimiter)
     guess = _numbers(file)
     schema = {n: pl.Float64 if n in guess and n not in text else pl.String for n in file.names}
-    return Source(
-        path, _scan(file, schema), file.names, _scan(file, dict.fromkeys(file.names, pl.String)), file
-    )
+    text_only = dict.fromkeys(file.names, pl.String)
+    return Source(path, _scan(file, schema, MISSING), file.names, _scan(file, text_only), file)
 
 
 def _binary(path: Path, what: str, scan: Any) -> Source:
@@ -141,14 +140,14 @@ def _binary(path: Path, what: str, scan: Any) -> Source:
     return Source(path, frame, names)
 
 
-def _scan(file: Delimited, schema: dict[str, Any]) -> pl.LazyFrame:
+def _scan(file: Delimited, schema: dict[str, Any], missing: Collection[str] = ()) -> pl.LazyFrame:
     return pl.scan_csv(
         file.path,
         separator=file.delimiter,
         has_header=False,
         skip_lines=file.skip,
         schema=schema,
-        null_values=list(MISSING),
+        null_values=list(missing) or None,
         glob=False,
     )
 

@@ -86,7 +86,7 @@ class Column:
             return (raw if dtype == pl.Boolean else _boolean(cleaned(raw, dtype))).alias(self.name)
         if self.kind == "date":
             return _date(raw, dtype, self.format).alias(self.name)
-        return cleaned(raw, dtype).cast(pl.Categorical).alias(self.name)
+        return cleaned(raw, dtype).cast(pl.String).cast(pl.Categorical).alias(self.name)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def profile(source: Source, names: Collection[str]) -> dict[str, Facts]:
     tried: dict[str, list[str]] = {}
     for name in names:
         dtype = dtypes[name]
-        if not _readable(dtype):
+        if not readable(dtype):
             continue
         raw, tried[name] = pl.col(name), []
         found: _Aggregates = {"present": pl.Expr.count, "low": pl.Expr.min, "high": pl.Expr.max}
@@ -177,8 +177,8 @@ def infer(source: Source, name: str, facts: Facts, notes: list[str]) -> Column:
     return Column(name, "category")
 
 
-def _readable(dtype: Any) -> bool:
-    """Whether a type of column can be learnt from: lists, structures and bytes cannot."""
+def readable(dtype: Any) -> bool:
+    """Whether a type of column can be learnt from: lists, structures, bytes and times of day cannot."""
     return bool(_is_text(dtype) or dtype.is_numeric() or dtype in (pl.Boolean, pl.Date, pl.Datetime, pl.Null))
 
 

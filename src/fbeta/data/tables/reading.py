@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 from fbeta.data.tables.duplicates import dense, equal_rows, joined
 from fbeta.data.tables.errors import LISTED, TableError, listed
 from fbeta.data.tables.formats import READER_ERRORS, Source, need_column, opened
-from fbeta.data.tables.kinds import ID_SHARE, ID_VALUES, LEVELS, Column, Facts, cleaned, infer, profile
+from fbeta.data.tables.kinds import (
+    ID_SHARE,
+    ID_VALUES,
+    LEVELS,
+    Column,
+    Facts,
+    cleaned,
+    infer,
+    profile,
+    readable,
+)
 from fbeta.data.tables.positives import Choice, choose
 from fbeta.data.tables.table import Table
 
@@ -136,7 +146,7 @@ def _read(
     if roles.group:
         wanted.append(cleaned(pl.col(roles.group), dtypes[roles.group]).alias("\0group"))
     if roles.time:
-        wanted.append(_time(source, roles.time, facts[roles.time], dtypes[roles.time]).alias("\0time"))
+        wanted.append(_time(source, roles.time, facts.get(roles.time), dtypes[roles.time]).alias("\0time"))
     frame = source.frame.filter(label.is_not_null()).select(wanted).collect(engine="streaming")
     special = {n: frame.drop_in_place(n) for n in ("\0y", "\0group", "\0time") if n in frame.columns}
     frame, columns = _without_row_numbers(frame, columns, facts, notes)
@@ -196,13 +206,13 @@ def _columns(source: Source, roles: _Roles, facts: Mapping[str, Facts], notes: l
     strange = [
         n
         for n, t in source.frame.collect_schema().items()
-        if n not in facts and n not in given and t.is_nested()
+        if n not in facts and n not in given and not readable(t)
     ]
     for names, why in (
         (empty, "without any value"),
         (constant, "with one value only"),
         (ids, "of text that differs from row to row, like a name or an id"),
-        (strange, "of lists or structures"),
+        (strange, "of a type that cannot be learnt from"),
     ):
         if names:
             notes.append(f"{_columns_of(names)} {why}: {listed(names)} dropped.")
@@ -219,15 +229,16 @@ def _constant(found: Facts) -> bool:
     return bool(found.low == found.high)
 
 
-def _time(source: Source, name: str, found: Facts, dtype: Any) -> pl.Expr:
+def _time(source: Source, name: str, found: Facts | None, dtype: Any) -> pl.Expr:
     """Time as a number that grows: as it stands, or seconds since 1970."""
-    column = infer(source, name, found, []) if found.present else Column(name, "category")
+    column = infer(source, name, found, []) if found and found.present else Column(name, "category")
     if column.kind == "date":
         return column.read(dtype).dt.epoch("us") / 1e6
     if column.kind == "number":
         return replace(column, wide=True).read(dtype, source.decimal)
     raise TableError(
-        f"{name!r} is neither a date nor a number ({found.low!r}): write times like 2024-12-31 18:00:00."
+        f"{name!r} is neither a date nor a number ({found.low if found else dtype!r}): write times like "
+        "2024-12-31 18:00:00."
     )
 
 

@@ -33,13 +33,12 @@ class Table:
     negative: tuple[str, ...]
     group: NDArray[np.int64]
     time: NDArray[np.float64] | None = None
-    weight: NDArray[np.float64] | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         rows = len(self.y)
         parts = {"features": self.features.height, "group": len(self.group)}
-        parts |= {k: len(v) for k, v in (("time", self.time), ("weight", self.weight)) if v is not None}
+        parts |= {} if self.time is None else {"time": len(self.time)}
         for part, length in parts.items():
             if length != rows:
                 raise ValueError(f"{self.name}: {part} has {length} rows, y has {rows}.")
@@ -78,5 +77,4 @@ class Table:
             y=self.y[index],
             group=self.group[index],
             time=None if self.time is None else self.time[index],
-            weight=None if self.weight is None else self.weight[index],
         )
