@@ -19,12 +19,13 @@ import torch
 from fbeta import metric
 from fbeta.comparison import boosters, networks
 from fbeta.comparison.crew import cores, crew
-from fbeta.comparison.kept import fingerprint
+from fbeta.comparison.kept import Kept, fingerprint, parts
+from fbeta.comparison.learned import Learned
 from fbeta.comparison.methods import plan
 from fbeta.comparison.run import _Work, compare
 from fbeta.data.tables import read_frame
 from fbeta.results import Comparison
-from fbeta.train.ledger import NotHeldError, read
+from fbeta.train.ledger import Ledger, NotHeldError, read
 from test_comparison import FEW, table, timeless
 
 pl = pytest.importorskip("polars")
@@ -470,29 +471,18 @@ def test_two_processes_find_what_one_finds(found, monkeypatch):
     assert work.deserves == 1  # its threads are busy
 
 
-def test_a_process_that_lost_its_claim_deletes_nothing(found, folder):
-    work = _Work(
-        table(),
-        metric("fbeta:beta=2"),
-        plan(["linear"], ["tangent"]),
-        2,
-        2,
-        0,
-        torch.device("cpu"),
-        print,
-        print,
-    )
-    with work.opened(folder) as mine, work.opened(folder) as theirs:
-        part = work.parts[0]
-        learned = work.learn(part, None, lambda epoch: None)
-        assert mine.take(part)
-        for claim in (folder / ".claims").rglob("*~*"):  # no heartbeat for an hour
-            os.utime(claim, (time.time() - 3600,) * 2)
-        assert theirs.take(part)
-        theirs.write(part, learned, {})
-        with pytest.raises(NotHeldError):
-            mine.write(part, learned, {})
-        assert theirs.finished(part) is not None
+def test_a_process_that_lost_its_claim_deletes_nothing(folder):
+    wanted = fingerprint(table(), metric("fbeta:beta=2"), 2)
+    part = parts(plan(["linear"], ["tangent"]), 1, 0)[0]
+    learned = {m.loss: Learned(np.zeros(3), np.zeros(2), 0.1, 7) for m in part.methods}
+    sleeper, heir = (Kept(Ledger(folder, wanted, patience=0.2)) for _ in range(2))  # neither beats
+    assert sleeper.take(part)
+    time.sleep(0.5)
+    assert heir.take(part)
+    heir.write(part, learned, {})
+    with pytest.raises(NotHeldError):
+        sleeper.write(part, learned, {})
+    assert heir.finished(part) is not None
 
 
 def test_a_function_does_not_travel():

@@ -259,7 +259,7 @@ def test_scores_of_a_table(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("p,y\n0.5,1\nnan,0\n", "column 'p' is missing in row 2, and in 1 of 2 rows no finite number"),
+        ("p,y\n0.5,1\nnan,0\n", "column 'p' is nan in row 2, and in 1 of 2 rows no finite number"),
         ("p,y\n0.5,1\n,0\n,0\n", "missing in row 2, and in 2 of 3 rows"),
         ("p,y\n0.5,1\ninf,0\n", "'p' is inf in row 2"),
         ("p,y\n0.5,1\nhigh,0\n", "'p' is 'high', no number, in row 2"),

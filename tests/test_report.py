@@ -63,7 +63,7 @@ def test_every_method_and_number_is_there(made, page):
         assert said.count(c.name) >= 3  # table, choice, legend
         for x in (c.score.mean, c.score.low, c.score.high, c.at_half.mean):
             assert words.fixed(x) in said
-        assert f"{c.brier:.4f}" in said
+        assert words.significant(c.brier, 3) in said
         if c.difference:
             assert words.signed(c.difference.mean) in said
             assert words.p_value(c.difference.p) in said

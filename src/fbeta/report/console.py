@@ -75,7 +75,7 @@ class _Methods:
                 words.fixed(row.at_half.mean, digits),
                 _difference(row, digits),
                 words.p_value(row.p),
-                words.cut(row.brier, 2),
+                words.significant(row.brier, 2),
                 words.cut(row.cut, 2),
                 words.duration(row.seconds),
             )

@@ -81,6 +81,15 @@ def cut(x: float, digits: int = 6) -> str:
     return f"{x:.{digits}g}"
 
 
+def significant(x: float, digits: int) -> str:
+    """A number with so many significant digits, zeros at its end included.
+
+    >>> significant(0.0097, 2), significant(0.01, 2), significant(math.nan, 2)
+    ('0.0097', '0.010', '–')
+    """
+    return f"{x:#.{digits}g}" if math.isfinite(x) else NONE
+
+
 def duration(seconds: float) -> str:
     """A time in the unit that suits it.
 
