@@ -81,7 +81,9 @@ def _check(
         others = [name for name in source.names if name not in needed]
         hint = nearest(lacking[0], others, "Is it") if len(lacking) == 1 else ""
         what = f"the column {lacking[0]!r}" if len(lacking) == 1 else f"the columns {listed(lacking)}"
-        raise TableError(f"{source.path} lacks {what} that the model learnt from: add it.{hint}")
+        raise TableError(
+            f"{source.path} lacks {what} that the model learnt from: add {'it' if len(lacking) == 1 else 'them'}.{hint}"
+        )
     need_column(source, keep, "kept column")
     for column in columns:
         _check_type(source, column, dtypes[column.name])
