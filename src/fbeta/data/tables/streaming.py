@@ -79,11 +79,11 @@ def _check(
     lacking = [name for name in needed if name not in source.names]
     if lacking:
         others = [name for name in source.names if name not in needed]
-        hint = nearest(lacking[0], others, "Is it") if len(lacking) == 1 else ""
-        what = f"the column {lacking[0]!r}" if len(lacking) == 1 else f"the columns {listed(lacking)}"
-        raise TableError(
-            f"{source.path} lacks {what} that the model learnt from: add {'it' if len(lacking) == 1 else 'them'}.{hint}"
-        )
+        one = len(lacking) == 1
+        hint = nearest(lacking[0], others, "Is it") if one else ""
+        what = f"the column {lacking[0]!r}" if one else f"the columns {listed(lacking)}"
+        add = "add it" if one else "add them"
+        raise TableError(f"{source.path} lacks {what} that the model learnt from: {add}.{hint}")
     need_column(source, keep, "kept column")
     for column in columns:
         _check_type(source, column, dtypes[column.name])
