@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fbeta.train import ledger
+from fbeta.train.checkpoint import remove, save
 from fbeta.train.claims import Owner, owner
 from fbeta.train.ledger import Ledger, NotHeldError, read, shard
 
@@ -655,3 +656,12 @@ def test_a_file_is_what_was_written_to_it(tmp_path_factory, history):
             book.begin("r", HEADER, COLUMNS)
     table = np.stack(list(read(book.path("r")).columns.values()), axis=1)
     np.testing.assert_array_equal(table, np.array([r.split(",") for r in rows], float).reshape(-1, 3))
+
+
+def test_a_removed_checkpoint_leaves_nothing_of_a_newer_one_that_a_kill_cut_off(tmp_path):
+    path = tmp_path / "a.safetensors"
+    save(path, {"x": torch.ones(1)}, {})
+    (tmp_path / ".a.safetensors.part").mkdir()
+    (tmp_path / ".a.safetensors.part" / "new").write_bytes(b"half")
+    remove(path)
+    assert not list(tmp_path.iterdir())

@@ -27,7 +27,8 @@ from fbeta.geometry import Confusion
 from fbeta.metrics import Metric
 from fbeta.results import Epochs
 from fbeta.threshold.steps import score_cells
-from fbeta.train.ledger import Ledger, load, read, save
+from fbeta.train.checkpoint import load, remove, save
+from fbeta.train.ledger import Ledger, read
 
 #: Another version is for another way to get from the same rows and recipes to scores.
 PROTOCOL = {"protocol": "fbeta compare", "version": 2}
@@ -139,7 +140,7 @@ class Kept:
     def forget(self, part: Part) -> None:
         """Delete what there is of a part."""
         shutil.rmtree(self._scores(part).parent, ignore_errors=True)
-        self.checkpoint(part).unlink(missing_ok=True)
+        remove(self.checkpoint(part))
 
     def write(self, part: Part, found: dict[str, Learned], machine: dict[str, Any]) -> None:
         """Write a part down: runs first, then the scores, with which it is finished.
@@ -165,7 +166,7 @@ class Kept:
             digests[loss] = _digest(self.ledger.path(id).read_bytes())
         self.ledger.sync()
         save(self._scores(part), tensors, digests)
-        self.checkpoint(part).unlink(missing_ok=True)
+        remove(self.checkpoint(part))
 
     def checkpoint(self, part: Part) -> Path:
         """Where a part that is half way may be kept."""

@@ -23,6 +23,7 @@ from fbeta.paper import measure
 from fbeta.paper.objective import loss_of, loss_on, rate_of, start_of
 from fbeta.paper.protocol import PROTOCOL, SETTINGS, Run
 from fbeta.train.batches import Split
+from fbeta.train.checkpoint import remove
 from fbeta.train.layers import Network
 from fbeta.train.ledger import Ledger
 from fbeta.train.loop import resume, train
@@ -303,7 +304,7 @@ def _forget(ledger: Ledger, runs: Sequence[Run], but: Path | None = None) -> Non
     for note, ids in _notes(ledger):
         if note != but and not {run.id for run in runs}.isdisjoint(ids):
             note.unlink(missing_ok=True)
-            note.with_suffix(".safetensors").unlink(missing_ok=True)
+            remove(note.with_suffix(".safetensors"))
 
 
 def _train_stack(

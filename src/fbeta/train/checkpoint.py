@@ -34,7 +34,7 @@ def save(path: Path | str, tensors: Mapping[str, torch.Tensor], meta: Mapping[st
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     # Always the same place, emptied first: what a kill left behind may be gigabytes, and have any name.
-    part = path.with_name(f".{path.name}.part")
+    part = _part(path)
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
     whole, text = _separate(tensors), json.dumps(dict(meta))
@@ -49,6 +49,20 @@ def save(path: Path | str, tensors: Mapping[str, torch.Tensor], meta: Mapping[st
         raise OSError(number, os.strerror(number), str(path)) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def remove(path: Path | str) -> None:
+    """Delete a checkpoint, if it is there, and what a kill left of a newer one.
+
+    >>> remove("nothing.safetensors")
+    """
+    Path(path).unlink(missing_ok=True)
+    shutil.rmtree(_part(Path(path)), ignore_errors=True)
+
+
+def _part(path: Path) -> Path:
+    """Where a checkpoint is until it is whole."""
+    return path.with_name(f".{path.name}.part")
 
 
 def load(path: Path | str, device: str = "cpu") -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
