@@ -19,9 +19,10 @@ import torch
 from fbeta import metric
 from fbeta.comparison import boosters, networks
 from fbeta.comparison.crew import cores, crew
-from fbeta.comparison.kept import Kept, fingerprint, parts
+from fbeta.comparison.kept import Kept, fingerprint
 from fbeta.comparison.learned import Learned
 from fbeta.comparison.methods import plan
+from fbeta.comparison.parts import parts
 from fbeta.comparison.run import _Work, compare
 from fbeta.data.tables import read_frame
 from fbeta.results import Comparison

@@ -73,6 +73,18 @@ class Model:
         """The method, as tables show it."""
         return f"{self.model}, {self.loss}"
 
+    def facts(self) -> dict[str, Any]:
+        """What it decides and how, as plain data."""
+        return {
+            "model": self.model,
+            "loss": self.loss,
+            "metric": str(self.metric),
+            "target": self.target,
+            "positive": self.positive,
+            "negative": list(self.negative),
+            "cut": self.cut.to_dict(),
+        }
+
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The columns that new rows must have: those that a feature is made of."""

@@ -83,13 +83,7 @@ def fit(table: Table, console: Console, out: Path, source: str | None = None, **
 def facts(model: Model) -> dict[str, Any]:
     """A model as plain data, for machines."""
     return {
-        "model": model.model,
-        "loss": model.loss,
-        "metric": str(model.metric),
-        "target": model.target,
-        "positive": model.positive,
-        "negative": list(model.negative),
-        "cut": model.cut.to_dict(),
+        **model.facts(),
         "columns": [column.name for column in model.columns],
         "provenance": dict(model.provenance),
     }

@@ -6,7 +6,7 @@ import datetime
 import hashlib
 import importlib.metadata
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,21 +17,18 @@ import torch
 
 import fbeta
 from fbeta.artifact import Model
-from fbeta.comparison import boosters, networks
+from fbeta.comparison import boosters
 from fbeta.comparison.learned import Learned, Task, decision, held_score, known
 from fbeta.comparison.methods import Method, plan
+from fbeta.comparison.parts import Tick, parts
 from fbeta.data import load_table
 from fbeta.data.tables import Encoder, Table, split
 from fbeta.metrics import Metric, title
 from fbeta.metrics import metric as read_metric
 from fbeta.results import Comparison
 from fbeta.threshold import Threshold
-from fbeta.threshold.choice import rule as read_rule
+from fbeta.threshold import rule as read_rule
 from fbeta.train.devices import device_of
-
-#: What a booster counts for in a bar of epochs.
-STEPS = 10
-Tick = Callable[[int, int], None]
 
 
 def fit(
@@ -146,38 +143,20 @@ def _asked(
 
 
 def _learn(task: Task, methods: Sequence[Method], device: torch.device, tick: Tick) -> dict[Method, Learned]:
-    """Train all methods: networks of one family together, boosters one by one."""
-    families: dict[str, list[Method]] = {}
-    for method in methods:
-        families.setdefault(method.model, []).append(method)
-    recipes = networks.RECIPES
-    total = sum(
-        recipes[model].epochs if model in recipes else STEPS * len(of) for model, of in families.items()
-    )
+    """Train all methods, in the order in which they were asked for."""
+    todo = parts(methods, 1, task.seed)
     found: dict[Method, Learned] = {}
-    done = 0
+    done, total = 0, sum(part.steps for part in todo)
     tick(done, total)
-    for model, same in families.items():
-        if model in recipes:
-            learned = networks.train(
-                task,
-                [method.loss for method in same],
-                recipes[model],
-                device=device,
-                tick=partial(_tick, tick, done, total),
-            )
-            done += recipes[model].epochs  # also where it stopped before
-            found |= {method: learned[method.loss] for method in same}
-            tick(done, total)
-            continue
-        for method in same:
-            found[method] = boosters.train(task, model, method.loss)
-            done += STEPS
-            tick(done, total)
+    for part in todo:
+        learned = part.train(task, device, tick=partial(_ahead, tick, done, total))
+        found |= {method: learned[method.loss] for method in part.methods}
+        done += part.steps  # also where it stopped before
+        tick(done, total)
     return {method: found[method] for method in methods}
 
 
-def _tick(tick: Tick, before: int, total: int, epoch: int) -> None:
+def _ahead(tick: Tick, before: int, total: int, epoch: int) -> None:
     tick(before + epoch, total)
 
 

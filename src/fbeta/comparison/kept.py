@@ -10,8 +10,8 @@ import hashlib
 import json
 import platform
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import torch
 
 from fbeta.comparison import boosters, networks
 from fbeta.comparison.learned import Learned
-from fbeta.comparison.methods import Method
+from fbeta.comparison.parts import Part
 from fbeta.data.tables import Table
 from fbeta.geometry import Confusion
 from fbeta.metrics import Metric
@@ -35,60 +35,11 @@ PROTOCOL = {"protocol": "fbeta compare", "version": 2}
 COLUMNS = ("epoch", "loss", "score", "held")
 
 
-@dataclass(frozen=True)
-class Part:
-    """What is trained, kept and resumed as one: networks of one family on a split, or a booster.
-
-    `split` is the number of the outer split; which rows it holds follows from it and `seed`.
-
-    >>> Part((Method("xgboost", "tangent"),), split=3, seed=0).key
-    'xgboost-tangent/seed0-split3'
-    """
-
-    methods: tuple[Method, ...]
-    split: int
-    seed: int
-
-    @property
-    def model(self) -> str:
-        """The model that all of its methods share."""
-        return self.methods[0].model
-
-    @property
-    def losses(self) -> list[str]:
-        """The loss of each."""
-        return [method.loss for method in self.methods]
-
-    @property
-    def key(self) -> str:
-        """Its folder; runs that train together round together, so their company is part of the name."""
-        alone = len(self.methods) == 1
-        company = self.losses[0] if alone else _digest(" ".join(self.losses).encode())[:8]
-        return f"{self.model}-{company}/seed{self.seed}-split{self.split}"
-
-    @property
-    def runs(self) -> dict[str, str]:
-        """The id of every loss's run."""
-        return {loss: f"{self.key}/{loss}" for loss in self.losses}
-
-
-def parts(methods: Sequence[Method], splits: int, seed: int) -> list[Part]:
-    """All the work, split by split: so that whole splits are finished first.
-
-    >>> [part.key for part in parts([Method("xgboost", "bce"), Method("xgboost", "tangent")], 1, seed=7)]
-    ['xgboost-bce/seed7-split0', 'xgboost-tangent/seed7-split0']
-    """
-    groups: list[tuple[Method, ...]] = []
-    for model in dict.fromkeys(m.model for m in methods):
-        same = tuple(m for m in methods if m.model == model)
-        groups += [same] if model in networks.RECIPES else [(m,) for m in same]
-    return [Part(group, split, seed) for split in range(splits) for group in groups]
-
-
 class Kept:
     """The parts in a ledger's folder. `say` is told of damage, which is mended by training again.
 
     >>> import tempfile
+    >>> from fbeta.comparison.methods import Method
     >>> part = Part((Method("xgboost", "bce"),), split=0, seed=0)
     >>> with Ledger(Path(tempfile.mkdtemp(), "kept"), PROTOCOL) as ledger:
     ...     kept = Kept(ledger)

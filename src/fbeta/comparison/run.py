@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from fbeta.comparison import boosters, judging, networks
+from fbeta.comparison import judging
 from fbeta.comparison.crew import cores, crew, reap
-from fbeta.comparison.kept import Kept, Part, machine, parts
+from fbeta.comparison.kept import Kept, machine
 from fbeta.comparison.kept import fingerprint as fingerprint
 from fbeta.comparison.learned import Learned, Task
 from fbeta.comparison.methods import Method, baseline, plan
+from fbeta.comparison.parts import Part, Tick, parts
 from fbeta.comparison.verdict import Split, compared
 from fbeta.data import load_table
 from fbeta.data.tables import Encoder, Table, split
@@ -34,13 +35,10 @@ from fbeta.train.ledger import Ledger, NotHeldError
 
 #: Outer splits are folds of one deal, then of the next: so each row is judged about as often as any other.
 OUTER = 5
-#: What a booster counts for in a bar of epochs.
-STEPS = 10
 #: Rows times parts for which more processes are worth the seconds that they take to start.
 WORTH = 20_000
 #: Seconds between two looks at what another process trains.
 PAUSE = 1.0
-Tick = Callable[[int, int], None]
 
 
 def _silent(*what: Any) -> None:
@@ -111,11 +109,11 @@ def compare(
             folder = open_until_done.enter_context(tempfile.TemporaryDirectory())
         if folder is not None:
             kept = open_until_done.enter_context(work.opened(folder))
-            waiting = sum(not kept.has(part) for part in todo)
-            if train and min(processes, waiting) > 1:
+            processes = min(processes, sum(not kept.has(part) for part in todo))
+            if train and processes > 1:
                 open_until_done.enter_context(threads(1))
                 job = partial(_assist, work.alone, folder)
-                open_until_done.enter_context(crew(min(processes, waiting) - 1, job))
+                open_until_done.enter_context(crew(processes - 1, job))
         for part, found in work.learned(todo, kept, processes) if train else work.finished(todo, kept):
             for method in part.methods:
                 learned = found[method.loss]
@@ -205,7 +203,7 @@ class _Work:
         self, todo: Sequence[Part], kept: Kept | None, processes: int
     ) -> Iterator[tuple[Part, dict[str, Learned]]]:
         """Every part, read or trained; what others train comes when they have, said aloud if none are our own."""
-        total, done, said = sum(map(_epochs, todo)), 0, processes > 1
+        total, done, said = sum(part.steps for part in todo), 0, processes > 1
         self.tick(done, total)
         left = list(todo)
         while left:
@@ -214,7 +212,7 @@ class _Work:
             )
             for part, learned in found:
                 left.remove(part)
-                done += _epochs(part)
+                done += part.steps
                 self.tick(done, total)
                 yield part, learned
             if not found:
@@ -257,11 +255,7 @@ class _Work:
         if self._ready is None or self._ready[0] != part.split:
             self._ready = None  # there need not be room for two
             self._ready = part.split, encoded(self.table, self.tasks[part.split])
-        task = self._ready[1]
-        if part.model not in networks.RECIPES:
-            return {loss: boosters.train(task, part.model, loss) for loss in part.losses}
-        recipe = networks.RECIPES[part.model]
-        return networks.train(task, part.losses, recipe, device=self.device, checkpoint=checkpoint, tick=tick)
+        return part.train(self._ready[1], self.device, checkpoint, tick)
 
 
 def _assist(work: _Work, folder: Path | str, alive: Callable[[], None]) -> None:
@@ -270,11 +264,6 @@ def _assist(work: _Work, folder: Path | str, alive: Callable[[], None]) -> None:
         for part in reversed(work.parts):
             alive()
             work.learn(part, kept, lambda epoch: alive())
-
-
-def _epochs(part: Part) -> int:
-    """What a part counts for in a bar."""
-    return networks.RECIPES[part.model].epochs if part.model in networks.RECIPES else STEPS
 
 
 def _machine() -> str:
