@@ -277,7 +277,7 @@ for line in sys.stdin:
     folder, out = line.split()
     child = os.fork()
     if not child:
-        made = compare(long_table(), folder=None if folder == "-" else folder, **LONG)
+        made = compare(long_table(), folder=folder, **LONG)
         open(out, "w").write(made.to_json())
         os._exit(0)
     print(child, flush=True)
@@ -328,7 +328,8 @@ def numbers(path):
 @pytest.mark.slow
 def test_killed_ten_times_while_training_it_loses_nothing_and_ends_the_same(nursery, tmp_path):
     began = time.monotonic()
-    alone = nursery.start("-", tmp_path / "alone")
+    # Undisturbed, but with checkpoints: kills are to be spread over what training takes with them.
+    alone = nursery.start(tmp_path / "whole", tmp_path / "alone")
     assert nursery.wait() == 0
     takes = time.monotonic() - began
     epochs = nursery.lines(alone).count(("end", "epoch"))
