@@ -103,6 +103,20 @@ def test_conv_back(net, c):
         near(g2, g)
 
 
+@pytest.mark.skipif(INTERPRETED, reason="the interpreter knows no alignment")
+@pytest.mark.parametrize("stem", ["imagenet", "cifar"])
+def test_gradient_of_the_stem_in_mixed_precision(stem):
+    # The pixels of the small stem are 8 bytes apart: loads of 16 would stop the GPU.
+    net = Network(Architecture((1, 1, 1, 1), width=64, stem=stem))
+    x, w = inputs(net, net.stem)
+    x[..., 3] = 0  # a pixel has three colours
+    x, d = (t.bfloat16() for t in (x, torch.randn(RUNS, BATCH, *net.stem.out_shape)))
+    expected, result = torch.zeros_like(w), torch.zeros_like(w, device=DEVICE)
+    cpu.conv_back_weight(x.float(), d.float(), net.stem, expected)
+    cuda.conv_back_weight(to(x), to(d), net.stem, result)
+    assert (result.cpu() - expected).abs().max() < 1e-3 * expected.abs().max()
+
+
 def test_activate():
     h, around = torch.randn(2, RUNS, BATCH, 4, 4, 16)
     s, around_s = line(16), line(16)

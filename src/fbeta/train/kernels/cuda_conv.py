@@ -153,6 +153,7 @@ def _weight(
     lane = tl.arange(0, BK)
     x_at = x + run * x_run + m[None, :]
     d_at = d + run * d_run + n[None, :]
+    ALIGNED: tl.constexpr = (X_IMAGE | X_ROW | X_COL) & -(X_IMAGE | X_ROW | X_COL)
     acc = tl.zeros((BM, BN), dtype=tl.float32)
     for start in range(0, rows, BK):
         row = start + lane
@@ -162,6 +163,8 @@ def _weight(
         p = low_h + rest // count_w
         q = low_w + rest % count_w
         x_row = image * X_IMAGE + (p * STRIDE_H + dy) * X_ROW + (q * STRIDE_W + dx) * X_COL
+        # Triton 3.6 loses count through the two remainders above: where pixels are 8 bytes apart it would load 16.
+        x_row = tl.multiple_of(x_row, ALIGNED)
         d_row = image * (OUT_H * OUT_W * OUTER) + (p * OUT_W + q) * OUTER
         left = tl.load(x_at + x_row[:, None], mask=there[:, None], other=0.0)
         right = tl.load(d_at + d_row[:, None], mask=there[:, None], other=0.0)
