@@ -291,6 +291,7 @@ def main() -> None:
             path.with_suffix(".md").write_text(boosting_page.render(kept))
             if "speed" in kept and "quality" in kept and complete(kept["quality"]):
                 doc_block.write("boosting.md", "boosting", boosting_page.summary(kept))
+                doc_block.write("boosting.md", "rare", boosting_page.rare(kept))
 
     # LightGBM's own classifier names columns of arrays and then misses the names.
     warnings.filterwarnings("ignore", "X does not have valid feature names")

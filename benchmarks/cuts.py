@@ -192,10 +192,7 @@ def summary(result: dict[str, Any]) -> str:
         cells = []
         for group in (few, many):
             x = group["shrunk minus"][rule]
-            low, high = (100 * end for end in x["interval"])
-            cells.append(
-                f"{100 * x['mean']:+.2f} ({low:+.2f} to {high:+.2f}), {x['wins']} won, {x['losses']} lost"
-            )
+            cells.append(f"{doc_block.hundredths(x)}, {x['wins']} won, {x['losses']} lost")
         lines.append(f"| `{rule}` | {' | '.join(cells)} |")
     rows = [r for r in speed["rows"] if r["case"] in ("tune", "sklearn precision_recall_curve")]
     tune_ratio, peer_ratio = (
@@ -205,8 +202,8 @@ def summary(result: dict[str, Any]) -> str:
     lines += [
         "",
         f"The exact cut of {speed['n'] // 10**6} million scores takes {min(tune_ratio):.2f} to {max(tune_ratio):.2f} "
-        f"times as long as `np.argsort` on them; scikit-learn's `precision_recall_curve` {min(peer_ratio):.1f} to "
-        f"{max(peer_ratio):.1f} times. The interval holds the score that the cut has in the population in "
+        f"times as long as `np.argsort` on them; scikit-learn's `precision_recall_curve` {min(peer_ratio):.2f} to "
+        f"{max(peer_ratio):.2f} times. The interval holds the score that the cut has in the population in "
         f"{100 * min(shares):.1f} to {100 * max(shares):.1f} % of {coverage['runs']} draws at nominal 95 % (10 to "
         "1,000 positives; `benchmarks/cuts.py coverage`).",
         "",
