@@ -12,43 +12,18 @@ import pytest
 from sklearn.datasets import load_digits
 
 from fbeta import data
-from fbeta.data import bundled, cifar10, digits, download, fashion_mnist, terminal
-from range_server import serve
+from fbeta.data import bundled, cifar10, digits, fashion_mnist, terminal
 from tiny_data import (
     ROWS,
     cifar_upstream,
     cli,
     fashion_upstream,
     on_disk,
-    tiny_cifar,
-    tiny_fashion,
     write_cache,
 )
 
+pytestmark = pytest.mark.usefixtures("own_cache")
 REAL = data.root()
-
-
-@pytest.fixture(autouse=True)
-def folder(monkeypatch, tmp_path):
-    """No test reads or writes the cache of the person who runs it."""
-    monkeypatch.setenv("FBETA_DATA", str(tmp_path / "cache"))
-    monkeypatch.setattr(download, "PAUSE", 0.0)
-
-
-@pytest.fixture
-def server():
-    with serve() as server:
-        yield server
-
-
-@pytest.fixture
-def fashion(monkeypatch, tmp_path):
-    return tiny_fashion(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def cifar(monkeypatch):
-    return tiny_cifar(monkeypatch)
 
 
 # The sets

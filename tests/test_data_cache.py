@@ -11,27 +11,10 @@ from pathlib import Path
 import pytest
 
 from fbeta import data
-from fbeta.data import cached, download, fashion_mnist
-from range_server import serve
-from tiny_data import cli, debian_folder, fashion_upstream, install, on_disk, tiny_fashion, write_cache
+from fbeta.data import cached, fashion_mnist
+from tiny_data import cli, debian_folder, fashion_upstream, install, on_disk, write_cache
 
-
-@pytest.fixture(autouse=True)
-def folder(monkeypatch, tmp_path):
-    """No test reads or writes the cache of the person who runs it."""
-    monkeypatch.setenv("FBETA_DATA", str(tmp_path / "cache"))
-    monkeypatch.setattr(download, "PAUSE", 0.0)
-
-
-@pytest.fixture
-def server():
-    with serve() as server:
-        yield server
-
-
-@pytest.fixture
-def fashion(monkeypatch, tmp_path):
-    return tiny_fashion(monkeypatch, tmp_path)
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def test_missing_data_says_how_to_fetch_it(fashion):
@@ -146,7 +129,7 @@ def test_what_a_killed_fetch_left_is_swept(fashion):
     place = data.root() / "fashion-mnist"
     (place / ".tmp-folder").mkdir(parents=True)
     (place / ".tmp-folder" / "train-images-idx3-ubyte").write_bytes(b"half")
-    (place / ".tmp-file").write_bytes(b"half")
+    (place / "..verified.json.0123abcd").write_bytes(b"half")
     (place / "train-images-idx3-ubyte.gz-0.part").write_bytes(b"half")
     (place / "train-images-idx3-ubyte.gz-0.tag").write_text("1")
     debian_folder(fashion)

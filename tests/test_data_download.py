@@ -9,17 +9,14 @@ import time
 import pytest
 
 from fbeta.data import DataError, download
-from range_server import serve
 
 CONTENT = random.Random(0).randbytes(3_000_000)
 
 
 @pytest.fixture
-def server(monkeypatch):
-    monkeypatch.setattr(download, "PAUSE", 0.0)
-    with serve() as server:
-        server.files["x.bin"] = CONTENT
-        yield server
+def server(own_cache, server):
+    server.files["x.bin"] = CONTENT
+    return server
 
 
 def quiet(what, done, total):

@@ -10,7 +10,6 @@ from PIL import Image
 
 from fbeta import data
 from fbeta.data import download, fashion_mnist
-from range_server import serve
 from tiny_data import (
     ROWS,
     cifar_upstream,
@@ -24,32 +23,9 @@ from tiny_data import (
     on_disk,
     script,
     tar,
-    tiny_cifar,
-    tiny_fashion,
 )
 
-
-@pytest.fixture(autouse=True)
-def folder(monkeypatch, tmp_path):
-    """No test reads or writes the cache of the person who runs it."""
-    monkeypatch.setenv("FBETA_DATA", str(tmp_path / "cache"))
-    monkeypatch.setattr(download, "PAUSE", 0.0)
-
-
-@pytest.fixture
-def server():
-    with serve() as server:
-        yield server
-
-
-@pytest.fixture
-def fashion(monkeypatch, tmp_path):
-    return tiny_fashion(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def cifar(monkeypatch):
-    return tiny_cifar(monkeypatch)
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 # Sources

@@ -12,14 +12,9 @@ from fbeta.data import breast_cancer, creditcard, download, keel
 from range_server import serve
 from tiny_data import cli, install, no_programs, on_disk, script, write_cache
 
+pytestmark = pytest.mark.usefixtures("own_cache")
 REAL = data.root()
 CSV = b'"Time","V1","Amount","Class"\n0,1.5,2,"0"\n1,2.5,3,"0"\n2,4,3,"1"\n3,9,1,"0"\n'
-
-
-@pytest.fixture(autouse=True)
-def folder(monkeypatch, tmp_path):
-    """No test reads or writes the cache of the person who runs it."""
-    monkeypatch.setenv("FBETA_DATA", str(tmp_path / "cache"))
 
 
 def wheel(members):

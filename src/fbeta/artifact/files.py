@@ -19,7 +19,7 @@ from fbeta.metrics import Custom
 from fbeta.metrics import metric as read_metric
 from fbeta.spelling import did_you_mean
 from fbeta.threshold import Platt, Threshold
-from fbeta.train.record import write
+from fbeta.writing import write
 
 FORMAT, VERSION = "fbeta model", 1
 ABOUT = "model.json"

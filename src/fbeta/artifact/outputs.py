@@ -1,11 +1,9 @@
-"""Files that are there whole or not at all, and a look beforehand whether they can be written."""
+"""Outputs that a user names: a look beforehand whether they can be written, and errors that say which it was."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import secrets
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,27 +41,6 @@ def check_output(path: Path | str) -> Path:
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A hidden file beside `path` for the time of a `with`; only if all went well it takes the name.
-
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> with replacing(folder / "out.csv") as part:
-    ...     _ = part.write_text("a\\n")
-    >>> [file.name for file in folder.iterdir()]
-    ['out.csv']
-    """
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        yield part
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
 def naming(path: Path | str) -> Iterator[None]:
     """Errors of writing, which do not say where, get the name of the output."""
     try:
@@ -73,16 +50,3 @@ def naming(path: Path | str) -> Iterator[None]:
             raise OutputError(f"cannot write {path}: {error}.") from error
         error.filename = str(path)
         raise
-
-
-def is_device(path: Path) -> bool:
-    """Whether a path is a device or a pipe, which is written into and never replaced.
-
-    >>> is_device(Path("/dev/null"))
-    True
-    """
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return False
-    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)

@@ -14,13 +14,14 @@ import numpy as np
 import polars as pl
 
 from fbeta.artifact.model import Model, New
-from fbeta.artifact.outputs import OutputError, check_output, is_device, naming, replacing
+from fbeta.artifact.outputs import OutputError, check_output, naming
 from fbeta.artifact.scorers import Floats
 from fbeta.data import get, is_path, load_table
 from fbeta.data.tables import TableError, stream
 from fbeta.data.tables.kinds import cleaned
 from fbeta.data.tables.positives import label
 from fbeta.geometry import Confusion
+from fbeta.writing import is_device, replacing
 
 #: Endings of outputs, and how pieces of a table become one file of each.
 SINKS: dict[str, Callable[[pl.LazyFrame, Path], Any]] = {
@@ -152,10 +153,7 @@ def _writer(to: Path | None) -> Iterator[Callable[[pl.DataFrame], None]]:
         return
     ending = to.suffix.casefold()
     delimiter = "\t" if ending == ".tsv" else ","
-    if is_device(to):
-        with to.open("wb") as stream, _text(stream, delimiter) as write:
-            yield write
-    elif ending not in SINKS:
+    if ending not in SINKS:
         with replacing(to) as part, part.open("wb") as stream, _text(stream, delimiter) as write:
             yield write
     else:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from fbeta.data.dataset import DataError, Dataset, Kind, Progress
 from fbeta.data.download import download
+from fbeta.writing import replacing, settle
 
 try:
     import fcntl
@@ -70,13 +71,11 @@ class Job:
                         raise DataError(f"{name} has the wrong content: more than its {file.size} bytes")
                     digest.update(chunk)
                     out.write(chunk)
-                out.flush()
-                os.fsync(out.fileno())
             if (total, digest.hexdigest()) != (file.size, file.sha256):
                 raise DataError(
                     f"{name} has the wrong content: it {_differs(total, digest.hexdigest(), file)}"
                 )
-            os.replace(folder / name, self.folder / name)
+            settle(folder / name, self.folder / name)
         self.done.add(name)
 
     @contextlib.contextmanager
@@ -211,10 +210,9 @@ class Cached(Dataset[Kind]):
         new = {name: _mark(self.folder / name, file) for name, file in self.files.items()}
         if new == old:
             return
-        with contextlib.suppress(OSError):  # a folder that one may only read is verified each time
-            fresh = self.folder / f"{_SCRATCH}{os.getpid()}"
-            fresh.write_text(json.dumps(new))
-            os.replace(fresh, self.folder / _STAMP)
+        # A folder that one may only read is verified each time.
+        with contextlib.suppress(OSError), replacing(self.folder / _STAMP) as part:
+            part.write_text(json.dumps(new))
 
 
 def _mark(path: Path, file: File) -> list[object]:
@@ -272,5 +270,5 @@ def _locked(folder: Path, tell: Progress) -> Iterator[None]:
 
 def _sweep(folder: Path) -> None:
     """Remove what a killed fetch left behind. Downloads stay: they are resumed."""
-    for path in folder.glob(f"{_SCRATCH}*"):
+    for path in (*folder.glob(f"{_SCRATCH}*"), *folder.glob(f".{_STAMP}.*")):
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)

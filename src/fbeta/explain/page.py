@@ -33,6 +33,7 @@ from fbeta.explain.shapes import (
 )
 from fbeta.explain.terminal import verdict_on_half
 from fbeta.explain.words import number
+from fbeta.writing import replacing
 
 COLOURS = {"bce": BLUE, "mae": ORANGE, "own": VERMILION, "sibling": "#999999"}
 GREY = "#8a8a8a"  # legible on white and on black
@@ -75,7 +76,7 @@ def save(e: Explanation, path: Path) -> None:
     ...     Path(folder, "mcc.html").read_text(encoding="utf-8")[:15]
     '<!doctype html>'
     """
-    with path.open("w", encoding="utf-8") as file:
+    with replacing(path) as part, part.open("w", encoding="utf-8") as file:
         file.write(page(e))
 
 

@@ -30,6 +30,7 @@ from fbeta.explain.shapes import (
     view,
 )
 from fbeta.explain.words import number
+from fbeta.writing import replacing
 
 COLOURS = {"bce": BLUE, "mae": ORANGE, "own": VERMILION, "sibling": "0.72"}
 
@@ -44,7 +45,10 @@ def save(e: Explanation, path: Path) -> None:
     ...     Path(folder, "mcc.png").read_bytes()[1:4]
     b'PNG'
     """
-    with path.open("wb") as file:  # first: nobody waits for a picture that cannot be written
+    with (
+        replacing(path) as part,
+        part.open("wb") as file,
+    ):  # first: nobody waits for a picture that cannot be written
         # No version inside: the same picture is the same file.
         draw(e).savefig(file, format="png", metadata={"Software": None}, pil_kwargs={"optimize": True})
 

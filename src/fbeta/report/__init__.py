@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fbeta.writing import replacing
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -49,14 +51,8 @@ def write(
     ['page.html']
     """
     text = page(comparison, metric)
-    path = Path(path)
-    part = path.with_name(f"{path.name}.part")
-    try:
+    with replacing(Path(path)) as part:
         part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
 
 
 def terminal(comparison: Comparison) -> RenderableType:

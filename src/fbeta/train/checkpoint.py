@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fbeta.writing import settle
+
 if TYPE_CHECKING:
     import torch
 
@@ -40,9 +42,7 @@ def save(path: Path | str, tensors: Mapping[str, torch.Tensor], meta: Mapping[st
     whole, text = _separate(tensors), json.dumps(dict(meta))
     try:
         save_file(whole, part / "new", metadata={"meta": text, "crc32": _sum(whole, text)})
-        with (part / "new").open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(part / "new", path)
+        settle(part / "new", path)
     except SafetensorError as error:  # a full disk, which it says in words only
         code = re.search(r"os error (\d+)", str(error))
         number = int(code[1]) if code else errno.EIO

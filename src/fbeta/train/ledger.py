@@ -20,10 +20,12 @@ from fbeta.train.checkpoint import load as load
 from fbeta.train.checkpoint import save as save
 from fbeta.train.claims import Claims, Owner, owner
 from fbeta.train.claims import shard as shard
-from fbeta.train.record import Record, numbers, parse, records, write
+from fbeta.train.record import Record, numbers, parse, records
 from fbeta.train.record import ids as ids
 from fbeta.train.record import read as read
+from fbeta.writing import write
 
+_REMEDY = "give another folder with --results"
 _NAME = re.compile(r"\w[\w.=+-]*(/\w[\w.=+-]*)*")
 
 
@@ -35,6 +37,23 @@ def owners(folder: Path | str, ids: Iterable[str]) -> dict[str, Owner]:
     """
     found = {id: owner(Path(folder, ".claims"), id) for id in ids}
     return {id: who for id, who in found.items() if who is not None}
+
+
+def check(folder: Path | str, protocol: Mapping[str, Any]) -> None:
+    """Refuse a folder whose `protocol.json` is another's; one that has none holds what it holds.
+
+    >>> check("a folder that is not there", {"version": 1})
+    """
+    path = Path(folder, "protocol.json")
+    if not path.exists():
+        return
+    try:
+        there = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged ({error}); restore it from a copy, or {_REMEDY}.") from error
+    unlike = _differences(there, _plain(protocol))
+    if unlike:
+        raise ValueError(f"{folder} holds results of another protocol ({'; '.join(unlike)}); {_REMEDY}.")
 
 
 class NotHeldError(RuntimeError):
@@ -220,23 +239,18 @@ class _File:
 def _settle(folder: Path, protocol: dict[str, Any]) -> None:
     """Make the folder this protocol's, or refuse the one that is there."""
     path = folder / "protocol.json"
-    remedy = "give another folder with --results"
     if not path.exists():
         if folder.exists() and not folder.is_dir():
-            raise ValueError(f"{folder} is a file, not a results folder; {remedy}.")
+            raise ValueError(f"{folder} is a file, not a results folder; {_REMEDY}.")
         # Hidden files do not count: another process may be at this very place.
         others = sorted(x.name for x in folder.iterdir() if x.name[0] != ".") if folder.exists() else []
         if not path.exists():
             if others:
-                raise ValueError(f"{folder} holds other things ({others[0]}, …), no protocol.json; {remedy}.")
+                raise ValueError(
+                    f"{folder} holds other things ({others[0]}, …), no protocol.json; {_REMEDY}."
+                )
             write(path, (json.dumps(protocol, indent=1) + "\n").encode())
-    try:
-        there = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged ({error}); restore it from a copy, or {remedy}.") from error
-    unlike = _differences(there, protocol)
-    if unlike:
-        raise ValueError(f"{folder} holds results of another protocol ({'; '.join(unlike)}); {remedy}.")
+    check(folder, protocol)
 
 
 def _differences(there: Any, here: Any, skip: Collection[str] = (), at: str = "") -> list[str]:

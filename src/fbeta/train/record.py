@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,24 +115,3 @@ def numbers(row: str, epoch: int, columns: int) -> list[float] | None:
         return [float(x) for x in cells] if cells[0] == str(epoch) and len(cells) == columns else None
     except ValueError:
         return None
-
-
-def write(path: Path, data: bytes) -> None:
-    r"""Write a file whole or not at all, whatever happens in between.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp(), "new", "file")
-    >>> write(path, b"text\n")
-    >>> path.read_bytes()
-    b'text\n'
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with part.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 #: More names than this are not listed in a sentence.
@@ -16,17 +15,6 @@ class TableError(ValueError):
     Traceback (most recent call last):
     fbeta.data.tables.errors.TableError: fraud.csv is empty: export it again.
     """
-
-
-def nearest(name: str, choices: Iterable[str], what: str = "Did you mean") -> str:
-    """A question that names the most similar choice, with a blank before it, or nothing.
-
-    >>> nearest("is_fruad", ["amount", "is_fraud"])
-    " Did you mean 'is_fraud'?"
-    """
-    by_case = {choice.casefold(): choice for choice in choices}
-    near = difflib.get_close_matches(name.casefold(), by_case, n=1)
-    return f" {what} {by_case[near[0]]!r}?" if near else ""
 
 
 def listed(names: Iterable[str]) -> str:

@@ -17,7 +17,8 @@ import numpy as np
 import polars as pl
 
 from fbeta.data.tables.delimited import MISSING, Delimited, inspect, long_row
-from fbeta.data.tables.errors import TableError, listed, nearest
+from fbeta.data.tables.errors import TableError, listed
+from fbeta.spelling import did_you_mean
 
 #: What the reader raises: on a damaged file it may also panic, which is no Exception.
 READER_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -63,7 +64,7 @@ def need_column(source: Source, names: Iterable[str], what: str) -> None:
     """
     for name in names:
         if name not in source.names:
-            hint = nearest(name, source.names) or f" It has {listed(source.names)}."
+            hint = did_you_mean(name, source.names) or f" It has {listed(source.names)}."
             raise TableError(f"{source.path} has no {what} {name!r}.{hint}")
 
 
@@ -99,7 +100,9 @@ def _head(path: Path) -> bytes:
             head = stream.read(8)
     except FileNotFoundError as error:
         beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise TableError(f"there is no file {path}: check its name.{nearest(path.name, beside)}") from error
+        raise TableError(
+            f"there is no file {path}: check its name.{did_you_mean(path.name, beside)}"
+        ) from error
     except OSError as error:
         raise TableError(f"cannot read {path}: {error.strerror or error}.") from error
     if not head:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fbeta.data.tables.errors import TableError, listed, nearest
+from fbeta.data.tables.errors import TableError, listed
 from fbeta.data.tables.kinds import FALSE, TRUE
+from fbeta.spelling import did_you_mean
 
 #: What people call the class that they look for; it decides between two classes of equal size only.
 _USUAL = ("1", *TRUE, "positive", "pos")
@@ -88,7 +89,7 @@ def _asked(target: str, values: Mapping[str, int], positive: str) -> str:
         return by_case[wanted.casefold()]
     raise TableError(
         f"the target {target!r} is never {positive!r} but {listed(values)}: choose one of them as positive."
-        + nearest(positive, values)
+        + did_you_mean(positive, values)
     )
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from fbeta.data.tables.errors import TableError, listed, nearest
+from fbeta.data.tables.errors import TableError, listed
 from fbeta.data.tables.formats import READER_ERRORS, Source, need_column, opened
 from fbeta.data.tables.kinds import Column, cleaned, parsed
+from fbeta.spelling import did_you_mean
 
 _EXPECTED = {"number": "numbers", "boolean": "true or false", "date": "dates", "category": "categories"}
 
@@ -80,7 +81,7 @@ def _check(
     if lacking:
         others = [name for name in source.names if name not in needed]
         one = len(lacking) == 1
-        hint = nearest(lacking[0], others, "Is it") if one else ""
+        hint = did_you_mean(lacking[0], others, ask="Is it") if one else ""
         what = f"the column {lacking[0]!r}" if one else f"the columns {listed(lacking)}"
         add = "add it" if one else "add them"
         raise TableError(f"{source.path} lacks {what} that the model learnt from: {add}.{hint}")
