@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fbeta.paper.protocol import BETAS, Run, beside, faithful
+from fbeta.paper.protocol import BETAS, PROTOCOL, Run, beside, faithful
 
 ROWS = {
     "fashion-mnist": {"train": (54_000, 5_400), "val": (6_000, 600), "test": (10_000, 1_000)},
@@ -90,7 +90,7 @@ def write_run(folder, run, *, epochs=None, nan_from=None, columns=None):
 def write_all(folder, *, datasets=("fashion-mnist", "cifar10"), repeats=5, epochs=120):
     """Everything that the reproduction plans, in little: both presets, readings, remedies, fp32, short runs."""
     Path(folder).mkdir(parents=True, exist_ok=True)
-    Path(folder, "protocol.json").write_text('{"protocol": "fbeta paper", "version": 1}\n')
+    Path(folder, "protocol.json").write_text(json.dumps(PROTOCOL))
     for dataset in datasets:
         for run in (*faithful(dataset, repeats, epochs), *beside(dataset, min(3, repeats), epochs)):
             write_run(folder, run)

@@ -1,6 +1,7 @@
 """Results as arrays, statistics against outside references, and every figure from whole and from partial results."""
 
 import io
+import json
 import math
 import subprocess
 import sys
@@ -13,11 +14,12 @@ from PIL import Image
 from scipy import stats
 from sklearn.metrics import accuracy_score, fbeta_score
 
-from fbeta.paper import figures, plateau
+from fbeta.paper import correlation, figures, plateau
 from fbeta.paper.figures import style
-from fbeta.paper.protocol import BETAS, Run, faithful
+from fbeta.paper.protocol import BETAS, PROTOCOL, Run, faithful
 from fbeta.paper.results import Group, Result, Results, kind, read
 from fbeta.paper.statistics import of_steps, pearson, spearman, superiority, survival, wilson
+from fbeta.paper.status import status
 from made_up_results import ROWS, table_of, write_all, write_run
 
 
@@ -77,12 +79,11 @@ def test_leaving_the_plateau(share, left):
     r = run_with(share)
     assert r.left == left
     assert r.watched == ((left, True) if left else (len(share), False))
-    assert r.stuck == (share[-1] > 0.99)
 
 
 def test_a_nan_ends_the_watch():
     on = run_with([1, 1, 1, 1], nan_from=3)
-    assert (on.left, on.watched, on.nan_from, on.stuck, on.learned) == (None, (2, False), 3, False, False)
+    assert (on.left, on.watched, on.nan_from, on.learned) == (None, (2, False), 3, False)
     off = run_with([0.5, 0.5, 0.5, 0.5], nan_from=3)
     assert (off.left, off.watched) == (1, (1, True))
     assert run_with([1, 1], nan_from=1).watched == (0, False)
@@ -141,11 +142,74 @@ def test_quantiles_take_the_runs_that_got_that_far():
 def test_files_that_are_no_runs_are_named(tmp_path):
     (tmp_path / "cifar10").mkdir()
     (tmp_path / "cifar10" / "x.csv").write_text('# {"run": {"nonsense": 1}}\nepoch,loss\n')
-    with pytest.raises(ValueError, match=r"x\.csv does not begin with the description of a run .* move it"):
+    with pytest.raises(ValueError, match=r"x\.csv does not describe a run of this protocol .* move it"):
         read(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ('"train": [', '"learn": [', "no train"),
+        ("test_tp", "test_hits", "no test_tp"),
+        ('"dataset": "digits"', '"dataset": "mnist"', "mnist"),
+        ('"counts": {', '"counts": 5, "other": {', "items"),
+        ('"repeat": 0', '"repeat": 1', "it is digits/soft-b1-r1"),  # a copy would count twice
+    ],
+)
+def test_a_file_of_another_make_is_an_error_in_figures_and_a_line_in_status(tmp_path, old, new, why):
+    run = Run("digits", "soft", 1.0, epochs=2)
+    write_run(tmp_path, run)
+    path = tmp_path / f"{run.id}.csv"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    with pytest.raises(ValueError, match=f"does not describe a run of this protocol .*{why}.*; move it out"):
+        read(tmp_path)
+    (row,) = status(tmp_path, [run])
+    assert row["state"] == "damaged"
+    assert why in row["error"]
+
+
+def test_results_of_another_protocol_are_not_shown(tmp_path):
+    write_run(tmp_path, Run("digits", "soft", 1.0, epochs=2))
+    (tmp_path / "protocol.json").write_text(json.dumps(PROTOCOL | {"batch": 128}))
+    for look in (read, lambda folder: status(folder, [])):
+        with pytest.raises(ValueError, match=r"another protocol \(batch is 128 there and 100 here\)"):
+            look(tmp_path)
+
+
 # Statistics -------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_has_what_the_plan_asks_for_is_done(tmp_path):
+    run = Run("cifar10", "unclamped-bce", precision="fp32")
+    write_run(tmp_path, run, epochs=50)
+    (row,) = status(tmp_path, [replace(run, epochs=30)])
+    assert (row["state"], row["epochs"], row["wanted"]) == ("done", 50, 30)
+    (row,) = status(tmp_path, [])
+    assert (row["state"], row["wanted"]) == ("stopped", 120)
+
+
+def test_correlation_off_the_plateau_leaves_its_epochs_out():
+    run = Run("cifar10", "surrogate", 1.0, epochs=30)
+    t = np.arange(30)
+    rng = np.random.default_rng(0)
+    rows, positives = ROWS["cifar10"]["train"]
+    # Twelve epochs on the plateau, then a loss that has nothing to do with the score.
+    columns = {
+        "epoch": t + 1.0,
+        "loss": np.where(t < 12, 5.0, rng.normal(size=30)),
+        "train_tp": np.where(t < 12, positives, rng.integers(positives // 2, positives, 30)).astype(float),
+        "train_fp": np.where(t < 12, rows - positives, rng.integers(0, 500, 30)).astype(float),
+    }
+    r = Result(run, ROWS["cifar10"], {}, columns)
+    off = r.score("train", 1.0)[12:]
+    assert correlation.of_run(r, 1.0) < -0.9
+    found = correlation.off_plateau(Group((r,)))[1]
+    assert found == pytest.approx([stats.pearsonr(columns["loss"][12:], off)[0]])
+    assert abs(found[0]) < 0.5
+    short = replace(r, columns={k: v[:21] for k, v in columns.items()})  # nine epochs off it are too few
+    assert correlation.off_plateau(Group((short,))) == [[], [], [], []]
 
 
 def test_correlations_are_scipys():
@@ -179,6 +243,22 @@ def test_survival_is_scipys_and_wilsons_without_censoring():
     assert whole.median == 2
     assert math.isinf(survival([4, 4, 4], [True, False, False]).median)
     assert len(survival([0.0], [False]).epochs) == 0
+
+
+def test_an_interval_is_as_wide_as_the_few_that_are_still_watched_make_it():
+    # One of ten left at once, eight were watched for an epoch only: what is known later rests on the last one.
+    s = survival([1, 1, 1, 1, 1, 1, 1, 1, 1, 5], [True] + [False] * 9)
+    np.testing.assert_allclose(s.share, 0.9)
+    np.testing.assert_allclose((s.low[0], s.high[0]), wilson(9, 10))
+    np.testing.assert_allclose((s.low[4], s.high[4]), wilson(1, 1 / 0.9))
+    assert s.low[4] < 0.3
+
+
+def test_a_median_that_nobody_saw_is_not_never():
+    stuck = [run_with([1.0] * 5) for _ in range(3)]
+    group = Group((run_with([0.5] * 10),), tuple(stuck))
+    assert plateau._row(group)[5] == "> 5"
+    assert plateau._row(Group((run_with([1.0] * 4 + [0.5] * 6),)))[5] == "5"
 
 
 def test_superiority_is_mann_and_whitneys():

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from fbeta import FBeta, tune
 from fbeta.cli import app
 from fbeta.paper import measure, status
-from fbeta.paper.protocol import BETAS, PRESETS, Run
+from fbeta.paper.protocol import BETAS, PRESETS, PROTOCOL, Run
 from fbeta.train.ledger import Ledger
 
 SIZES = {"train": 540, "val": 60, "test": 100}
@@ -135,7 +135,7 @@ def test_fmt_wants_every_column():
 def results(tmp_path):
     """Two runs of the plan, one finished and one on its way, and one that nobody planned."""
     folder = tmp_path / "results"
-    book = Ledger(folder, {"protocol": "fbeta paper", "version": 1})
+    book = Ledger(folder, PROTOCOL)
     runs = [
         Run("cifar10", "soft", 1.0, epochs=7),
         Run("cifar10", "soft", 1.0, repeat=1, epochs=7),
@@ -216,7 +216,7 @@ def test_cli_table(results):
     assert f"CIFAR-10  2 of {planned['cifar10'] + 1} runs finished" in text
     (line,) = (x for x in text.splitlines() if x.split()[:1] == ["soft-b1-new"])
     assert line.split()[1:3] == ["1/1", "7/7"]
-    assert len(line.split()) == 14
+    assert (len(line.split()), line.split()[-1]) == (14, "14")  # seconds
     assert "soft-b1  " in text
     assert "1 in training by" in text
     assert f"Fashion-MNIST  0 of {planned['fashion-mnist']} runs finished" in text

@@ -379,14 +379,14 @@ def test_out_of_memory_means_fewer_at_once_and_is_said(tmp_path, whole, monkeypa
     with monkeypatch.context() as patch:
         out_of_memory(patch, more_than=1)
         said = train(tmp_path).stderr
-    assert said.count("The GPU's memory was not enough; going on with 1 runs at once.") == 1
+    assert said.count("The GPU's memory was not enough; going on with 1 run at once.") == 1
     assert content(tmp_path) == whole
     assert not list((tmp_path / ".checkpoints").glob("*"))
 
 
 def test_no_memory_for_a_single_run_is_a_sentence(tmp_path, monkeypatch):
     out_of_memory(monkeypatch, more_than=0)
-    said = train(tmp_path, code=2).stderr
+    said = train(tmp_path, "--yes", code=2).stderr
     assert "fbeta: the GPU's memory is not enough for one run; free some, or take --device cpu." in said
 
 
@@ -398,6 +398,7 @@ def test_results_of_another_protocol_are_refused(tmp_path):
     said = train(tmp_path, code=2).stderr
     assert "holds results of another protocol (batch is 128 there and 100 here)" in said
     assert "--results" in said
+    assert said.count("\n") == 1  # no bar before it
     assert [x.name for x in tmp_path.iterdir()] == ["protocol.json"]
 
 
@@ -460,7 +461,8 @@ def test_without_a_gpu_the_time_is_told_first(tmp_path, slow_machine):
     assert not slow_machine
     fbeta("paper", "run", *arguments, "--yes")
     fbeta("paper", "run", *arguments, "--repeats", 1, "--epochs", 4)
-    fbeta("paper", "run", *arguments, "--dataset", "digits")
+    fbeta("paper", "run", *arguments, "--dataset", "digits", "--epochs", 3)
+    assert "these 50 runs take about 17 hours" in refused(*arguments, "--dataset", "digits")
     assert slow_machine == [100, 20, 50]
 
 

@@ -32,13 +32,13 @@ def paper_run(
         int | None, typer.Option(min=1, help="Epochs of every run, if not the preset's.")
     ] = None,
     precision: Annotated[
-        str | None, typer.Option(help="bf16 or fp32, if not the preset's; on a CPU always fp32.")
+        str | None, typer.Option(help="bf16, fp32 or fp64, if not the preset's; on a CPU always fp32.")
     ] = None,
     results: Results = Path("results/paper"),
     device: Annotated[str, typer.Option(help="cuda, cpu, or auto.")] = "auto",
     at_once: Annotated[int, typer.Option(min=1, help="Runs trained together at most.")] = 50,
     part: Annotated[str, typer.Option("--shard", help="2/3 is the second of three machines.")] = "1/1",
-    minutes: Annotated[float | None, typer.Option(help="Stop in time, and go on later.")] = None,
+    minutes: Annotated[float | None, typer.Option(min=0, help="Stop in time, and go on later.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Start even if it takes days.")] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -10,13 +10,13 @@ import torch
 from rich.console import Console
 
 from fbeta import data
-from fbeta.paper.protocol import PRESETS, SETTINGS, Run
+from fbeta.paper.protocol import PRESETS, PROTOCOL, SETTINGS, Run
 from fbeta.paper.results import PAPER
 from fbeta.paper.run import Pictures, execute, seconds_per_epoch
 from fbeta.spelling import did_you_mean
 from fbeta.train.bar import bar
 from fbeta.train.devices import device_of
-from fbeta.train.ledger import NotHeldError, read, shard
+from fbeta.train.ledger import NotHeldError, check, read, shard
 from fbeta.train.stack import PRECISIONS
 
 #: A guess longer than this wants a yes.
@@ -76,6 +76,7 @@ def run(
         data.path(dataset)  # says how to fetch what is missing, now rather than after the first data set
     if on.type == "cpu" and not yes:
         _warn_of_days(runs, results, on)
+    check(results, PROTOCOL)  # before a bar is drawn
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     with bar("epochs", console) as shown:
         task = shown.add_task(f"{len(runs)} runs", total=sum(run.epochs for run in runs))
@@ -101,14 +102,14 @@ def _warn_of_days(runs: list[Run], results: Path, device: torch.device) -> None:
     """Refuse to start what takes long; a run that was stopped counts as a whole."""
     left = [run for run in runs if not _done(run, results)]
     guess = 0.0
-    for dataset in sorted({run.dataset for run in left} & set(PAPER)):
-        mine = [run for run in left if run.dataset == dataset]
+    for dataset, stem in sorted({(run.dataset, run.stem) for run in left}):
+        mine = [run for run in left if (run.dataset, run.stem) == (dataset, stem)]
         guess += seconds_per_epoch(mine[0], Pictures.load(dataset), device) * sum(run.epochs for run in mine)
     if guess > LONG:
         raise ValueError(
             f"without a GPU these {len(left)} runs take about {_span(guess)} here (a step of each network was "
-            "timed). Take fewer with --dataset, --repeats and --epochs (--dataset digits needs a minute), "
-            "or add --yes to start."
+            "timed). Take fewer with --dataset, --repeats and --epochs (--dataset digits --epochs 3 needs a "
+            "minute), or add --yes to start."
         )
 
 

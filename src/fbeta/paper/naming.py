@@ -19,6 +19,7 @@ LOSSES = {
     "tangent": "tangent",
     "soft-both": "macro soft over both columns,",
     "soft-batch": "macro soft with the prevalence of the batch,",
+    "soft-weighted": "macro soft with class weights inside,",
     "twice-surrogate": "surrogate of a softmax of the softmax,",
     "twice-bce": "balanced BCE of a softmax of the softmax",
     "unclamped-bce": "balanced BCE, its logarithm not clamped",
@@ -77,6 +78,15 @@ def change_name(run: Run) -> str:
     parts += [run.remedy] if run.remedy else []
     parts += [run.precision] if not run.usual else []
     return ", ".join(parts)
+
+
+def full_name(run: Run) -> str:
+    """The loss of a run, and what it does otherwise than the paper.
+
+    >>> full_name(Run("cifar10", "soft", 1.0, learning_rate=0.03))
+    'macro soft F₁, learning rate 0.03'
+    """
+    return ", ".join(filter(None, (loss_name(run), change_name(run))))
 
 
 def number(x: float, digits: int = 3) -> str:

@@ -11,6 +11,7 @@ from fbeta.paper.blocks import Block, Heading, html, inline
 from fbeta.paper.figures import catalogue, draw
 from fbeta.paper.reproduction import document
 from fbeta.paper.results import Results
+from fbeta.writing import write
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1b; --soft: #5f5f5f; --paper: #fff; --line: #dcdcdc; --code: #f1f1f1; }
@@ -32,7 +33,7 @@ nav { column-width: 22rem; font-size: .92rem; } nav a { display: block; color: v
 table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
 th { color: var(--soft); font-weight: normal; vertical-align: bottom; }
 th, td { padding: .25rem .9rem .25rem 0; border-bottom: 1px solid var(--line); }
-th.r, td.r { text-align: right; white-space: nowrap; } th.l, td.l { text-align: left; }
+th.r, td.r { text-align: right; } th.l, td.l { text-align: left; min-width: 5.5rem; } td.r { white-space: nowrap; }
 figure { margin: 1.2rem 0; } figcaption { color: var(--soft); font-size: .9rem; max-width: 52rem; }
 img { display: block; width: 100%; max-width: 60rem; height: auto; background: #fff; border-radius: .4rem;
   padding: .4rem; }
@@ -49,8 +50,7 @@ def save(results: Results, path: Path, pictures: Path | None = None) -> None:
     '<!doctype html>'
     """
     text = page(results, pictures)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    write(path, text.encode())
 
 
 def page(results: Results, pictures: Path | None = None) -> str:

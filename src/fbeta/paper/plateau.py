@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -51,8 +52,9 @@ _WORDS = (
     f"epoch {EARLY}: runs on it of all that got so far, short runs with other seeds too, with Wilson’s 95 % "
     "interval. Later: Kaplan and Meier’s estimate of the share that has not left; a run leaves with the "
     f"first of {STEADY} epochs in a row off the plateau (or all that remain), one that went NaN is watched up "
-    f"to there. Left at: median epoch of leaving among runs on it after epoch {EARLY}, ∞ if more than half "
-    f"never did. Came back: runs on it again in one of their last {LAST} epochs."
+    f"to there. Left at: median epoch of leaving among runs on it after epoch {EARLY}; > 5 says that the last "
+    "of them ended after epoch 5 with more than half still on it. Came back: runs on it again in one of their "
+    f"last {LAST} epochs."
 )
 
 
@@ -71,9 +73,14 @@ def _row(g: Group) -> tuple[str, ...] | None:
         f"{len(on)} of {len(seen)}: {_interval(len(on) / len(seen), *wilson(len(on), len(seen)))}",
         _at(s, min(MIDDLE, g.run.epochs)),
         _at(s, g.run.epochs),
-        number(staying(on).median, 0) if on else "–",
+        _median(staying(on)) if on else "–",
         f"{back}" if back else "–",
     )
+
+
+def _median(s: Survival) -> str:
+    seen = math.isfinite(s.median) or not len(s.epochs)
+    return number(s.median, 0) if seen else f"> {number(s.epochs[-1], 0)}"
 
 
 def _at(s: Survival, epoch: int) -> str:

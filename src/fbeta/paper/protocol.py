@@ -160,7 +160,7 @@ def readings(dataset: str, repeats: int = 1, epochs: int = 120) -> Iterator[Run]
     """
     plain = [Run(dataset, "surrogate", 1.0), Run(dataset, "soft", 1.0), Run(dataset, "balanced-bce")]
     runs = [replace(run, learning_rate=rate) for run in plain for rate in (0.001, 0.003, 0.03)]
-    runs += [Run(dataset, "soft-both", 1.0), Run(dataset, "soft-batch", 1.0)]
+    runs += [Run(dataset, f"soft-{how}", 1.0) for how in ("both", "batch", "weighted")]
     runs += [Run(dataset, "twice-surrogate", 1.0), Run(dataset, "twice-bce")]
     slow = [*(replace(run, stem="cifar") for run in plain), Run(dataset, "unclamped-bce", precision="fp32")]
     for repeat in range(repeats):

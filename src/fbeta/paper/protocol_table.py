@@ -46,7 +46,11 @@ def protocol_table() -> tuple[tuple[str, str, str], ...]:
             "4 pixels of padding, random 32×32 crop, random horizontal flip",
             "the same, in training only",
         ),
-        ("normalisation", "per-pixel mean subtraction", "mean of the training split; no division"),
+        (
+            "normalisation",
+            "per-pixel mean subtraction",
+            "pixels from 0 to 1, minus their mean over the training split; no division",
+        ),
         ("evaluation", "not described", "the 32×32 centre, no flip; the whole split after every epoch"),
         ("channels", "grey images repeated three times", "the same"),
         (

@@ -101,6 +101,8 @@ READINGS: dict[str, Callable[[float | None, Counts], nn.Module]] = {
     "unclamped-bce": lambda beta, counts: UnclampedBCE(counts),
     "soft-both": lambda beta, counts: SoftBoth(_beta(beta), counts),
     "soft-batch": lambda beta, counts: SoftLoss(FBeta(_beta(beta))),
+    # Weights n/n_y on the counts make both classes as large.
+    "soft-weighted": lambda beta, counts: SoftLoss(FBeta(_beta(beta)), class_counts=(1, 1)),
     "twice-surrogate": _twice("surrogate"),
     "twice-bce": _twice("balanced-bce"),
 }

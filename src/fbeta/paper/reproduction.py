@@ -6,7 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from fbeta.paper import correlation, plateau, sections
+from fbeta import writing
+from fbeta.paper import correlation, other_readings, plateau, sections
 from fbeta.paper.blocks import Block, Bullets, Heading, Picture, Table, Text, markdown
 from fbeta.paper.figures import Item, catalogue
 from fbeta.paper.naming import dataset_name, loss_name, median, number, score_name
@@ -28,8 +29,7 @@ def write(folder: Path, path: Path, pictures: Path | None = None) -> None:
     """
     beside = pictures or path.with_suffix("")
     link = Path(os.path.relpath(beside, path.parent)).as_posix()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(markdown(document(read(folder)), link), encoding="utf-8")
+    writing.write(path, markdown(document(read(folder)), link).encode())
 
 
 def document(results: Results) -> list[Block]:
@@ -66,6 +66,7 @@ def document(results: Results) -> list[Block]:
         Table(("", "paper", "here"), protocol_table(), left=3),
         Heading("Other readings of the text"),
         *sections.readings(results),
+        *other_readings.answers(results),
         Heading("Remedies for the plateau"),
         *sections.remedies(results),
         Heading("Precision"),
@@ -112,8 +113,8 @@ _INTRODUCTION = (
 _HOW_TO_READ = (
     f"A final score is the mean of a run’s last {LAST} epochs; a cell shows the median over repeats and "
     "[lowest, highest], because runs that stay on the plateau and runs that leave it have no mean worth "
-    "showing. Scores are at the cut ½ unless they say otherwise. A run is **on the plateau** if it predicts "
-    f"more than {100 * PLATEAU:.0f} % of the training split as positive."
+    "showing. Scores are at the cut ½ unless they say otherwise. A run is **on the plateau** while it calls "
+    f"(nearly) everything positive: more than {100 * PLATEAU:.0f} % of the training split."
 )
 
 

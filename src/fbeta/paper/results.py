@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from fbeta.geometry import Confusion
 from fbeta.metrics import Accuracy, FBeta
-from fbeta.paper.protocol import BETAS, Q_REMEDY, SETTINGS, Run
+from fbeta.paper import measure
+from fbeta.paper.protocol import BETAS, PROTOCOL, Q_REMEDY, SETTINGS, Run
 from fbeta.train import ledger
 
 Array = NDArray[np.float64]
@@ -151,11 +152,6 @@ class Result:
         """Number of epochs before the first NaN."""
         return len(self.epochs) if self.nan_from is None else int(self.alive.argmin())
 
-    @property
-    def stuck(self) -> bool:
-        """On the plateau after the last epoch."""
-        return bool(self.on_plateau[-1])
-
     def final(self, values: Array) -> float:
         """Mean over the last five epochs."""
         return float(np.mean(values[-LAST:]))
@@ -283,26 +279,33 @@ def read(folder: Path) -> Results:
         raise FileNotFoundError(
             f"There is no results folder {folder}; train some runs first, or give another."
         )
+    ledger.check(folder, PROTOCOL)
     groups: dict[tuple[str, str], list[Result]] = {}
     for id in ledger.ids(folder):
-        result = _result(Path(folder, f"{id}.csv"))
+        result = read_run(Path(folder, f"{id}.csv"))
         if len(result.epochs):
             groups.setdefault((result.run.dataset, result.run.label), []).append(result)
     made = (_group(found) for found in groups.values())
     return Results(tuple(sorted(made, key=lambda g: _order(g.run))))
 
 
-def _result(path: Path) -> Result:
+def read_run(path: Path) -> Result:
+    """Read one run's file; a ValueError says what is wrong with one that is no run of this protocol."""
     record = ledger.read(path)
     try:
         run = Run(**record.header["run"])
         counts = {split: (int(n), int(p)) for split, (n, p) in record.header["counts"].items()}
-    except (KeyError, TypeError, ValueError) as error:
+        missing = [name for name in measure.SPLITS if name not in counts]
+        missing += [name for name in measure.columns() if name not in record.columns]
+        if missing:
+            raise ValueError(f"no {missing[0]}")
+        if Path(*path.parts[-2:]) != Path(f"{run.id}.csv"):  # a copy would count twice
+            raise ValueError(f"it is {run.id}")
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            f"{path} does not begin with the description of a run ({error}); move it out of the results folder."
+            f"{path} does not describe a run of this protocol ({error}); move it out of the results folder."
         ) from error
-    columns = {name: np.asarray(values, dtype=float) for name, values in record.columns.items()}
-    return Result(run, counts, record.header.get("machine", {}), columns)
+    return Result(run, counts, record.header.get("machine", {}), record.columns)
 
 
 def _group(found: list[Result]) -> Group:

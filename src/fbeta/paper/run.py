@@ -28,8 +28,8 @@ from fbeta.train.layers import Network
 from fbeta.train.ledger import Ledger
 from fbeta.train.loop import resume, train
 from fbeta.train.objective import Objective
-from fbeta.train.record import write
 from fbeta.train.stack import Member, Stack
+from fbeta.writing import write
 
 #: The side of the images that the networks see.
 SIZE = 32
@@ -91,7 +91,10 @@ class _Work:
 
     def __init__(self, runs: Sequence[Run], pictures: Pictures, device: torch.device) -> None:
         self.runs, self.pictures = runs, pictures
-        self.splits = {r: Split.draw(pictures.trained, 0.1, (SPLIT, r)) for r in {run.repeat for run in runs}}
+        self.splits = {
+            r: Split.draw(pictures.trained, PROTOCOL["validation"], (SPLIT, r))
+            for r in {run.repeat for run in runs}
+        }
         self.test = np.arange(pictures.trained, len(pictures.target))
         network = network_of(runs[0])
         weights = {r: _weights(network, r) for r in self.splits}
@@ -112,6 +115,7 @@ class _Work:
             members,
             objective,
             precision=runs[0].precision,
+            batch=PROTOCOL["batch"],
             device=device,
         )
         self.key = "stack-" + hashlib.sha256(" ".join(run.id for run in runs).encode()).hexdigest()[:16]
@@ -216,7 +220,7 @@ def execute(
         while left := _left(ledger, plan, finished, tick):
             fits = fit_at_once(size, network_of(left[0]), device)
             if fits < min(size, len(left)):
-                say(f"The GPU's free memory is enough for {fits} runs at once, not {min(size, len(left))}.")
+                say(f"The GPU's free memory is enough for {_at_once(fits)}, not {min(size, len(left))}.")
                 size = fits
             runs = _claim(ledger, left, size)
             if not runs:
@@ -281,8 +285,12 @@ def _fewer(runs: Sequence[Run], ledger: Ledger, say: Callable[[str], None]) -> i
         raise ValueError("the GPU's memory is not enough for one run; free some, or take --device cpu.")
     torch.cuda.empty_cache()
     _forget(ledger, runs)
-    say(f"The GPU's memory was not enough; going on with {len(runs) // 2} runs at once.")
+    say(f"The GPU's memory was not enough; going on with {_at_once(len(runs) // 2)}.")
     return len(runs) // 2
+
+
+def _at_once(runs: int) -> str:
+    return f"{runs} run{'s'[: runs > 1]} at once"
 
 
 def _notes(ledger: Ledger) -> Iterator[tuple[Path, list[str]]]:

@@ -6,8 +6,18 @@ from collections import defaultdict
 
 from fbeta.paper import correlation, plateau
 from fbeta.paper.blocks import Block, Heading, Table, Text
-from fbeta.paper.naming import change_name, dataset_name, loss_name, median, number, score_name, spread
-from fbeta.paper.protocol import BETAS
+from fbeta.paper.naming import (
+    change_name,
+    dataset_name,
+    full_name,
+    loss_name,
+    median,
+    number,
+    score_name,
+    spread,
+)
+from fbeta.paper.protocol import BETAS, Q_REMEDY, faithful
+from fbeta.paper.protocol import readings as planned_readings
 from fbeta.paper.results import PAPER, Array, Group, Kind, Result, Results
 from fbeta.paper.statistics import CORRELATIONS
 
@@ -15,7 +25,7 @@ NOT_YET = Text("Not run yet.")
 
 
 def final_scores(results: Results) -> list[Block]:
-    """Test scores of every loss, at ½ and at the cut of the validation rows."""
+    """Test scores of every loss, at ½ and at the cut tuned on the validation rows."""
     blocks: list[Block] = []
     for dataset in results.datasets:
         groups = results.of(dataset, "faithful", "beside")
@@ -29,7 +39,7 @@ def final_scores(results: Results) -> list[Block]:
         blocks += [
             Heading(f"{dataset_name(dataset)}, cut at ½", 3),
             Table(("loss", "n", *names, "accuracy", "predicted positive"), tuple(half)),
-            Heading(f"{dataset_name(dataset)}, cut of the validation rows", 3),
+            Heading(f"{dataset_name(dataset)}, cut tuned on validation rows", 3),
             Table(("loss", "n", *names), tuple(tuned)),
         ]
     return blocks or [NOT_YET]
@@ -62,7 +72,7 @@ def readings(results: Results) -> list[Block]:
                 loss_name(g.run),
                 change_name(g.run) or "–",
                 f"{len(g.results)}",
-                f"{g.reached}",
+                f"{g.reached}" if g.first.finished else f"{g.reached} of {g.run.epochs}",
                 _score(g, 1.0),
                 _accuracy(g),
                 _share(g),
@@ -84,7 +94,19 @@ def readings(results: Results) -> list[Block]:
         "NaN loss",
         "plain reading after as many epochs, test F₁ at ½",
     )
-    return [Table(heading, tuple(rows), left=3)] if rows else [NOT_YET]
+    return [Table(heading, tuple(rows), left=3), *_missing(results)] if rows else [NOT_YET]
+
+
+def _missing(results: Results) -> list[Block]:
+    """Readings that are planned and not there."""
+    there = {(g.run.dataset, g.run.label) for g in results.groups}
+    left = [
+        f"{dataset_name(run.dataset)}: {full_name(run)}"
+        for d in PAPER
+        for run in planned_readings(d)
+        if (d, run.label) not in there
+    ]
+    return [Text(f"Not run yet: {'; '.join(left)}.")] if left else []
 
 
 def remedies(results: Results) -> list[Block]:
@@ -119,12 +141,20 @@ def remedies(results: Results) -> list[Block]:
         "learned",
         "score",
         "test, at ½",
-        "test, cut of the validation rows",
+        "test, cut tuned on validation rows",
         "without it, at ½",
         "without it, learned",
         "tangent instead, at ½",
     )
-    return [Table(heading, tuple(rows), left=3), _best_remedy(results)] if rows else [NOT_YET]
+    return [_REMEDIES, Table(heading, tuple(rows), left=3), _best_remedy(results)] if rows else [NOT_YET]
+
+
+_REMEDIES = Text(
+    "**prior-bias** starts the last bias at the log odds of the prevalence; **warm-start** trains the first five "
+    "epochs with cross entropy; **anneal** goes from cross entropy to the surrogate over twenty epochs; **mix** is "
+    "half of each throughout; **rate-warm-up** raises the learning rate over the first five epochs; **q form** is the "
+    f"paper’s own noise-robust loss with q = {Q_REMEDY:g}."
+)
 
 
 def _best_remedy(results: Results) -> Text:
@@ -177,7 +207,7 @@ def precision(results: Results) -> list[Block]:
         "n in bf16",
         "test F₁ at ½ in bf16",
         "learned in bf16",
-        "difference by repeat",
+        "fp32 − bf16, same repeat",
     )
     return [Table(heading, tuple(rows), left=2)] if rows else [NOT_YET]
 
@@ -214,7 +244,21 @@ def machines(results: Results) -> list[Block]:
         f"In all {number(total, 0)} seconds ({number(total / 3600, 1)} hours) of device time, evaluation of "
         "all three splits after every epoch included."
     )
-    return [Table(heading, tuple(rows), left=5), words] if rows else [NOT_YET]
+    return [Table(heading, tuple(rows), left=5), words, *_faithful(results)] if rows else [NOT_YET]
+
+
+def _faithful(results: Results) -> list[Block]:
+    """What the paper's own runs took, once all of them are there."""
+    own = [r for d in PAPER for g in results.of(d, "faithful") for r in g.results if r.finished]
+    if len(own) < sum(len(list(faithful(d))) for d in PAPER):
+        return []
+    epochs, minutes = sum(len(r.epochs) for r in own), sum(r.seconds for r in own) / 60
+    return [
+        Text(
+            f"The paper’s own {len(own)} runs, {epochs:,} epochs with their evaluation, took "
+            f"{number(minutes, 1)} minutes of that."
+        )
+    ]
 
 
 def _place(r: Result) -> tuple[int, str]:

@@ -130,8 +130,8 @@ def survival(times: Sequence[float], happened: Sequence[bool], until: int = 0) -
 
     .. math:: S(e) = \prod_{k \le e} \left(1 - \frac{d_k}{n_k}\right)
 
-    The interval is Wilson's with the number of runs that would give Greenwood's variance: without censoring
-    exactly Wilson's of the share, and inside [0, 1] always.
+    The interval is Wilson's of a share of n/S runs, n being those still watched, which is Peto's variance: without
+    censoring exactly Wilson's of the share, inside [0, 1] always, and as wide as the few that are left make it.
 
     Shape: `times` and `happened` ``(runs,)``; results one number for each epoch up to the longest time, or to
     `until` where nobody is left.
@@ -139,18 +139,17 @@ def survival(times: Sequence[float], happened: Sequence[bool], until: int = 0) -
     >>> survival([1, 2, 4, 4], [True, True, False, False]).share
     array([0.75, 0.5 , 0.5 , 0.5 ])
 
-    Reference: Kaplan and Meier (1958), Rothman (1978)
+    Reference: Kaplan and Meier (1958), Peto et al. (1977)
     """
     t, event = np.asarray(times, dtype=float), np.asarray(happened, dtype=bool)
-    share, greenwood, m, rows = 1.0, 0.0, 0.0, []
+    share, m, rows = 1.0, 0.0, []
     for e in range(1, max(until, int(t.max(initial=0))) + 1):
         n, d = int((t >= e).sum()), int((event & (t == e)).sum())
         if n == 0 and share > 0:
             break  # the last ones were lost from sight: nothing is known from here on
         share *= 1 - d / n if n else 1.0
-        greenwood += d / (n * (n - d)) if n > d else 0.0
-        # Var S = S² · Greenwood's sum, and a share of m runs has the variance S(1 − S)/m.
-        m = (1 - share) / (share * greenwood) if 0 < share < 1 else max(m, n) if share == 0 else n
+        # Once all have left, the number stays what it was.
+        m = (n - d) / share if share > 0 else max(m, n)
         rows.append((float(e), share, *wilson(share * m, m), float(n)))
     return Survival(*np.array(rows, dtype=float).reshape(len(rows), 5).T)
 

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fbeta.paper.naming import dataset_name, listed, median, number, score_name
-from fbeta.paper.protocol import BETAS, PRESETS, SETTINGS, Run
-from fbeta.paper.results import LAST, PAPER, Result
+from fbeta.paper.protocol import BETAS, PRESETS, PROTOCOL, SETTINGS, Run
+from fbeta.paper.results import LAST, PAPER, Result, read_run
 from fbeta.train import ledger
 
 #: The scores of a run as `status` names them: at ½, and at the cut tuned on validation rows.
@@ -50,6 +50,7 @@ def status(folder: Path | str, runs: Iterable[Run]) -> list[dict[str, Any]]:
     >>> first["id"], first["state"], first["epochs"], first["wanted"], first["f2"]
     ('digits/soft-b2-r0', 'waiting', 0, 120, None)
     """
+    ledger.check(folder, PROTOCOL)
     planned = {run.id: run for run in runs}
     there = set(ledger.ids(folder))
     every = [*planned, *sorted(there - planned.keys())]
@@ -63,22 +64,13 @@ def status(folder: Path | str, runs: Iterable[Run]) -> list[dict[str, Any]]:
 def _row(id: str, run: Run | None, path: Path | None, owner: object) -> dict[str, Any]:
     result, error = None, None
     try:
-        if path is not None:
-            record = ledger.read(path)
-            run = Run(**record.header["run"])
-            result = Result(run, record.header["counts"], record.header.get("machine", {}), record.columns)
-        scores = _scores(result)
+        result = read_run(path) if path is not None else None
     except (OSError, ValueError) as caught:
-        result, error = None, str(caught)
-        scores = _scores(None)
-    except (KeyError, TypeError) as caught:
-        result, error = (
-            None,
-            f"{path} does not describe a run of this protocol ({caught}); move it elsewhere.",
-        )
-        scores = _scores(None)
+        error = str(caught)
+    wanted = min((r.epochs for r in (run, result and result.run) if r), default=None)
+    run = result.run if result else run
     epochs = len(result.epochs) if result else 0
-    done = run is not None and epochs >= run.epochs
+    done = wanted is not None and epochs >= wanted
     state = (
         "damaged" if error else "done" if done else "training" if owner else "stopped" if path else "waiting"
     )
@@ -89,8 +81,8 @@ def _row(id: str, run: Run | None, path: Path | None, owner: object) -> dict[str
         **named,
         "state": state,
         "epochs": epochs,
-        "wanted": run.epochs if run else None,
-        **scores,
+        "wanted": wanted,
+        **_scores(result),
         "seconds": result.seconds if result else 0.0,
         "claimed_by": str(owner) if owner else None,
         "error": error,
@@ -120,7 +112,7 @@ def show(rows: list[dict[str, Any]], console: Console | None = None) -> None:
     """Print the runs by data set and loss: how many, how far, and the medians of their scores.
 
     >>> show(status("a folder that is not there", [Run("digits", "soft", beta=2.0)]), Console(width=100))
-    digits  0 of 1 runs finished, 0.0 GPU hours
+    digits  0 of 1 runs finished, 0.0 min of device time
       waiting: soft-b2
     """
     console = console or Console(highlight=False)
@@ -153,7 +145,7 @@ def _dataset(dataset: str, rows: list[dict[str, Any]], width: int) -> Renderable
     begun = {key: found for key, found in groups.items() if any(row["epochs"] for row in found)}
     waiting = dict.fromkeys(label for label, wanted in groups if (label, wanted) not in begun)
     done = sum(row["state"] == "done" for row in rows)
-    hours = sum(row["seconds"] for row in rows) / 3600
+    seconds = sum(row["seconds"] for row in rows)
     parts: list[RenderableType] = []
     if begun:
         parts.append(_table(begun, width))
@@ -163,7 +155,7 @@ def _dataset(dataset: str, rows: list[dict[str, Any]], width: int) -> Renderable
     if workers:
         count = sum(row["state"] == "training" for row in rows)
         parts.append(Text(f"{count} in training by {listed(workers)}"))
-    counts = f"  {done} of {len(rows)} runs finished, {hours:.1f} GPU hours"
+    counts = f"  {done} of {len(rows)} runs finished, {seconds / 60:.1f} min of device time"
     title = Text.assemble((dataset_name(dataset), "bold"), counts)
     return Group(title, *(Padding(part, (0, 0, 0, 2), expand=False) for part in parts))
 
@@ -175,7 +167,7 @@ def _table(groups: dict[tuple[str, int], list[dict[str, Any]]], width: int) -> T
     heads |= {name: f"{score_name(beta)}*" for name, beta in zip(TUNED, BETAS, strict=True)}
     heads |= {"accuracy": "acc.", "positive": "pos."}
     table.add_column("loss", overflow="fold")
-    for head in ("runs", "epochs", *(heads[name] for name in shown), "hours"):
+    for head in ("runs", "epochs", *(heads[name] for name in shown), "sec."):
         table.add_column(head, justify="right", no_wrap=True)
     for (label, wanted), rows in groups.items():
         done = [row for row in rows if row["state"] == "done"]
@@ -185,6 +177,6 @@ def _table(groups: dict[tuple[str, int], list[dict[str, Any]]], width: int) -> T
             f"{len(done)}/{len(rows)}",
             f"{median([row['epochs'] for row in some]):g}/{wanted}",
             *(number(median([row[name] for row in some])).removeprefix("0") for name in shown),
-            f"{sum(row['seconds'] for row in rows) / 3600:.1f}",
+            f"{sum(row['seconds'] for row in rows):.0f}",
         )
     return table

@@ -10,6 +10,7 @@ from typing import Any
 
 from fbeta.paper.naming import dataset_name
 from fbeta.paper.results import PAPER, Results
+from fbeta.writing import write
 
 #: Numbers that the paper gives to (convergence, surrogate scatter, macro soft scatter).
 NUMBERS = {"fashion-mnist": (2, 3, 4), "cifar10": (5, 6, 7)}
@@ -63,11 +64,10 @@ def save(results: Results, folder: Path) -> list[Path]:
     """
     from fbeta.paper.figures.style import png
 
-    folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for item in catalogue(results):
         paths.append(folder / item.file)
-        paths[-1].write_bytes(png(draw(item, results)))
+        write(paths[-1], png(draw(item, results)))
     return paths
 
 
@@ -145,7 +145,8 @@ def _both(results: Results) -> Iterator[Item]:
             "How long runs stay on the plateau",
             "Share of runs that still call more than 99 % of the training split positive (Kaplan and Meier; "
             "bands: 95 % intervals of the surrogate; n in the order of the legend). A run leaves with the "
-            "first of three epochs in a row off the plateau; runs that never were on it leave at epoch 1.",
+            "first of three epochs in a row off the plateau; runs that never were on it leave at epoch 1. A line "
+            "ends where none of the runs still on it was trained further.",
             "survival",
             tuple(known),
         )

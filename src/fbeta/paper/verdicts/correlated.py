@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fbeta.paper import correlation
 from fbeta.paper.naming import listed, loss_name, median, number
@@ -80,14 +80,17 @@ def soft(results: Results) -> Claim:
     )
 
 
-def _pairs(groups: Sequence[Group]) -> tuple[int, int]:
+def _pairs(
+    groups: Sequence[Group], table: Callable[[Group], list[list[float]]] = correlation.table
+) -> tuple[int, int]:
     """How many pairs of loss and score are linear, and how many could be measured."""
-    medians = [median(cell) for g in groups for cell in correlation.table(g)]
+    medians = [median(cell) for g in groups for cell in table(g)]
     return sum(r <= LINEAR for r in medians), sum(not math.isnan(r) for r in medians)
 
 
 def _numbers(groups: Sequence[Group]) -> list[str]:
     linear, measured = _pairs(groups)
+    off = _pairs(groups, correlation.off_plateau)
     cells = [(g.run.beta == b, c) for g in groups for b, c in zip(BETAS, correlation.table(g), strict=True)]
     own, other = ([median(c) for same, c in cells if same is which] for which in (True, False))
     first = [r for g in groups for b in BETAS if not math.isnan(r := correlation.of_run(g.first, b))]
@@ -96,6 +99,8 @@ def _numbers(groups: Sequence[Group]) -> list[str]:
         f"r is at most {number(LINEAR, 1)} for {linear} of {measured} measured pairs: {_reach(own)} with the "
         f"loss’s own β, {_reach(other)} with another.",
         f"In the first repetition alone: {sum(r <= LINEAR for r in first)} of {len(first)}.",
+        f"Over the epochs off the plateau alone, in runs with at least {correlation.ENOUGH} of them: {off[0]} of "
+        f"{off[1]} pairs.",
         f"From one epoch to the next (r of steps): {_reach(steps)}.",
         *_stuck(groups),
     ]
@@ -108,7 +113,8 @@ def _stuck(groups: Sequence[Group]) -> list[str]:
 
 def _reach(values: Sequence[float]) -> str:
     kept = [v for v in values if not math.isnan(v)]
-    ends = dict.fromkeys(number(x, 2) for x in (min(kept), max(kept))) if kept else {"–": None}
+    # Three digits: what misses −0.9 by less than a hundredth must not look like it.
+    ends = dict.fromkeys(number(x) for x in (min(kept), max(kept))) if kept else {"–": None}
     return " to ".join(ends)
 
 

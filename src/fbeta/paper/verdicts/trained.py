@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from fbeta.paper.naming import beta_name, listed, loss_name, median, number, score_name, spread
-from fbeta.paper.results import Array, Group, Result, Results
+from fbeta.paper.naming import beta_name, full_name, listed, loss_name, median, number, score_name, spread
+from fbeta.paper.results import PAPER, Array, Group, Result, Results
 from fbeta.paper.statistics import superiority
 from fbeta.paper.verdicts.claim import Claim, Finding, Verdict, judge, unmeasured
 
@@ -34,25 +34,31 @@ def bce_fails(results: Results) -> Claim:
             "holds" if failed == len(g.results) else "holds in part" if failed else "does not hold"
         )
         others = [o for o in results.of(dataset) if "bce" in o.run.loss and o is not g]
+        fine = [o for o in others if all(r.learned for r in o.results)]
         found = judge(
             dataset,
             [g],
             verdict,
             f"Balanced BCE learned nothing in {failed} of {len(g.results)} runs; validation F₁ at ½ "
             f"{spread(_val(g))}, where calling everything positive gives {number(g.first.trivial('val'))}.",
-            *(f"`{o.run.label}`: nothing in {_failures(o)}." for o in others),
+            *(f"{_quoted(o)} learned nothing in {_failures(o)}." for o in others if o not in fine),
+            f"Every run of these learned: {listed([_quoted(o) for o in fine])}." if fine else "",
         )
     return Claim(
         3,
         "BCE fails on Fashion-MNIST",
-        "“the models trained by the BCE loss function failed to achieve any improvement in performance” "
-        "(section 5.2)",
+        "“the models trained by the BCE loss function failed to achieve any improvement in performance, maybe "
+        "because the class-balanced BCE loss requires a larger number of epochs greater than 120” (section 5.2)",
         "A run learned nothing if its training F₁ (mean of the last five epochs) is less than 0.05 above "
         "that of calling everything positive, or its loss is NaN. Holds if that is so for every run of the "
         "class-balanced BCE; in part if for some.",
         (found,),
         ("figure-2",),
     )
+
+
+def _quoted(g: Group) -> str:
+    return f"“{full_name(g.run)}”"
 
 
 def _failures(g: Group) -> str:
@@ -78,7 +84,8 @@ def faster_and_best(results: Results) -> Claim:
         f"(a) In at least {_HIGH} of all pairs of a surrogate run and another loss’s run the surrogate leaves "
         f"the plateau later. (b) In at least {_HIGH} of pairs (without macro soft F₁, as in the paper) the "
         "other needs more epochs from there to 90 % of its final training F₁; a run that never learns needs "
-        "∞. (c) The highest median of the final validation F₁ is a surrogate’s. (a) and (b) are met in part "
+        "∞, one that leaves with the last epochs has no time to converge and counts as fast. (c) The highest "
+        "median of the final validation F₁ is a surrogate’s. (a) and (b) are met in part "
         f"from {_LOW}. The claim holds if all three are met, in part if one is at least in part.",
         (_raced(ours, others) if ours and others else unmeasured("cifar10"),),
         ("figure-5",),
@@ -100,7 +107,7 @@ def _raced(ours: Sequence[Group], others: Sequence[Group]) -> Finding:
         [*ours, *others],
         verdict,
         f"(a) More epochs to start, {_WORD[late]}: the surrogate leaves the plateau later {late_text}.",
-        f"(b) Then faster, {_WORD[faster]}: the other loss needs more epochs from there {fast_text}.",
+        f"(b) Then faster, {_WORD[faster]}: another loss needs more epochs from there {fast_text}.",
         f"(c) Best validation F₁ at ½, {_WORD[points[2]]}: {loss_name(best.run)} with {spread(_val(best))}; "
         f"the best {'other' if best in ours else 'surrogate'} is {loss_name(rival.run)} with "
         f"{spread(_val(rival))}, by repeat {_difference(best, rival)}.",
@@ -118,7 +125,8 @@ def _longer(
     """Whether runs of `slow` take longer than runs of `fast` (1, ½ or 0), and the numbers."""
     a, b = ([time(r) for g in groups for r in g.results] for groups in (slow, fast))
     share = superiority(a, b)
-    text = f"in {number(100 * share, 0)} % of pairs (medians {number(median(a), 0)} and {number(median(b), 0)} epochs)"
+    medians = " against ".join(number(median(times), 0) for times in (a, b))
+    text = f"in {number(100 * share, 0)} % of pairs (medians {medians} epochs)"
     return (1.0 if share >= LONGER[0] else 0.5 if share >= LONGER[1] else 0.0), text
 
 
@@ -188,35 +196,37 @@ def _test_accuracy(r: Result) -> Array:
 
 
 def large_beta(results: Results) -> Claim:
-    """Claim 6: on Fashion-MNIST the surrogate needs more epochs with β = 2 and 3.
+    """Claim 6: the surrogate needs more epochs with β = 2 and 3.
 
     >>> large_beta(Results(())).verdict
     'not measured yet'
     """
-    groups = {float(g.run.beta or 1.0): g for g in results.family("fashion-mnist", "surrogate")}
-    large, small = ([groups[b] for b in bs if b in groups] for bs in ((2.0, 3.0), (0.5, 1.0)))
-    found = unmeasured("fashion-mnist")
-    if large and small:
-        point, text = _longer(large, small, lambda r: r.converged)
-        verdicts: dict[float, Verdict] = {1.0: "holds", 0.5: "holds in part", 0.0: "does not hold"}
-        times = [
-            f"β = {beta_name(b)}: {spread([r.converged for r in g.results], 0)}" for b, g in groups.items()
-        ]
-        found = judge(
-            "fashion-mnist",
-            [*large, *small],
-            verdicts[point],
-            f"β = 2 and 3 take longer than ½ and 1 {text}.",
-            f"Epochs to converge, ∞ where nothing was learned: {'; '.join(times)}.",
-        )
     return Claim(
         6,
         "A large β needs more epochs",
         "“the surrogate F_β loss with a large β value, i.e., β=3 or β=2, requires a relatively larger number "
-        "of epoch for convergence” (section 5.2)",
+        "of epoch for convergence, which is partly due to the relatively small increment rate of the loss "
+        "function” (section 5.2, on Fashion-MNIST; Figure 1b)",
         "Epochs to 90 % of the final training F₁, ∞ for a run that learns nothing. Holds if a run with β = 2 "
         f"or 3 takes longer than one with β = ½ or 1 in at least {_HIGH} of all pairs, equal times counting "
         f"half; in part from {_LOW}.",
-        (found,),
+        tuple(_slowed(results, d) for d in PAPER),
         ("figure-1",),
+    )
+
+
+def _slowed(results: Results, dataset: str) -> Finding:
+    groups = {float(g.run.beta or 1.0): g for g in results.family(dataset, "surrogate")}
+    large, small = ([groups[b] for b in bs if b in groups] for bs in ((2.0, 3.0), (0.5, 1.0)))
+    if not (large and small):
+        return unmeasured(dataset)
+    point, text = _longer(large, small, lambda r: r.converged)
+    verdicts: dict[float, Verdict] = {1.0: "holds", 0.5: "holds in part", 0.0: "does not hold"}
+    times = [f"β = {beta_name(b)}: {spread([r.converged for r in g.results], 0)}" for b, g in groups.items()]
+    return judge(
+        dataset,
+        [*large, *small],
+        verdicts[point],
+        f"β = 2 and 3 take longer than ½ and 1 {text}.",
+        f"Epochs to converge, ∞ where nothing was learned: {'; '.join(times)}.",
     )
