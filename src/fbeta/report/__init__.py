@@ -1,7 +1,7 @@
 """What a comparison found, for people: one HTML file that needs no network, or a table for the terminal.
 
 The page's pictures are small SVGs written here, not plotly's: the points are few, so a picture is a few kilobytes
-where plotly's script alone is 4.8 MB, they stay in the file when it is printed or read without scripts, and their
+where plotly's script alone is megabytes, they stay in the file when it is printed or read without scripts, and their
 colours follow the page from light to dark. The script (`page.js`) only sorts, hides, and moves a mark.
 """
 
