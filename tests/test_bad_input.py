@@ -51,12 +51,17 @@ def test_prevalence_missing_where_it_is_needed():
     [
         ("binary", (4, 1), (4,), r"use logits.squeeze\(1\)"),
         ("binary", (4, 2), (4,), "use task='softmax2'"),
+        ("binary", (4, 1, 5, 6), (4, 5, 6), r"use logits.squeeze\(1\)"),
+        ("binary", (4,), (4, 1), r"use target.squeeze\(1\)"),
+        ("binary", (4, 2, 5, 6), (4, 5, 6), "use task='softmax2'"),
+        ("binary", (4, 7), (4,), "use task='multiclass', num_labels=7"),
         ("binary", (4,), (3,), r"one shape; got \(4,\) and \(3,\)"),
         ("binary", (), (3,), "one shape"),
         ("softmax2", (4,), (4,), "task='binary'"),
         ("softmax2", (4, 3), (4,), r"logits \(N, 2\)"),
         ("multilabel", (4, 2), (4, 2), r"\(N, 3\); got \(4, 2\)"),
         ("multilabel", (4, 3), (4,), r"\(N, 3\)"),
+        ("multilabel", (4, 3, 5, 6), (4, 3, 5, 6), r"movedim\(1, -1\).reshape\(-1, 3\)"),
     ],
 )
 def test_shapes_must_fit_the_task(make, task, logits, target, says):
@@ -76,7 +81,11 @@ def test_weight_has_the_targets_shape(make):
 @pytest.mark.parametrize("make", EVERY)
 @pytest.mark.parametrize("bad", [2.0, -1.0, math.nan])
 def test_targets_outside_zero_and_one(make, bad):
-    with pytest.raises(ValueError, match=rf"target must lie in \[0, 1\]; got {bad}.*ignore_index"):
+    # No ignore_index equals NaN, so there the remedy is another one.
+    says = (
+        "target holds NaN.*nan=-1" if bad != bad else rf"target must lie in \[0, 1\]; got {bad}.*ignore_index"
+    )
+    with pytest.raises(ValueError, match=says):
         make(FBeta(1), prevalence=0.1)(z, torch.tensor([1.0, 0, bad, 1]))
     make(FBeta(1), prevalence=0.1, check=False)(z, torch.tensor([1.0, 0, bad, 1]))
 

@@ -237,7 +237,7 @@ def test_user_function_gets_everything():
     assert mine(c) == pytest.approx(FBeta(1)(c))
     assert tuple(mine.pole(0.1)) == pytest.approx(tuple(FBeta(1).pole(0.1)))
     assert mine.best_cut(c) == pytest.approx(FBeta(1).best_cut(c))
-    assert str(mine) == "steep_f1"
+    assert (str(mine), repr(mine)) == ("steep_f1", "metric(steep_f1)")
 
 
 def test_opaque_user_function_falls_back_to_differences():
@@ -246,6 +246,23 @@ def test_opaque_user_function_falls_back_to_differences():
     assert opaque.slopes(c) == pytest.approx(GMean().slopes(c), rel=1e-6)
     a = opaque.anchors(0.1)
     assert (a.negative, a.positive) == (1, 0)
+
+
+def test_names_that_people_use():
+    assert [metric(name) for name in ("f1", "F2", "f0.5", "f-2")] == [
+        FBeta(1),
+        FBeta(2),
+        FBeta(0.5),
+        FBeta(2),
+    ]
+    assert (metric("dice"), metric("IoU")) == (FBeta(1), Jaccard())
+    with pytest.raises(ValueError, match="beta must be a finite number above 0"):
+        metric("f0")
+    with pytest.raises(ValueError, match="Unknown metric 'f1'.*a colon, as in fbeta:beta=2"):
+        metric("f1:beta=2")
+    own = type("F1", (Metric,), {"ratio": lambda self, c: (c.tp, c.total)})
+    assert isinstance(metric("f1"), own)  # a name of the user's own comes first
+    del Metric.registry["f1"]
 
 
 def test_user_class_is_read_by_name_and_names_are_guarded():

@@ -471,6 +471,10 @@ class TestOddCorners:
         torch.testing.assert_close(
             loss.probability(torch.tensor([[0.5, 2.0]])), one.probability(torch.tensor([1.5]))
         )
+        maps = torch.randn(3, 2, 5, 2)
+        torch.testing.assert_close(loss.probability(maps), one.probability(maps[:, 1] - maps[:, 0]))
+        with pytest.raises(ValueError, match=r"\(N, 2, H, W\); got \(4,\)"):
+            loss.probability(torch.zeros(4))
         wide = TangentLoss(FBeta(1), task="multilabel", num_labels=3)
         with pytest.raises(ValueError, match="3 columns"):
             wide.probability(torch.zeros(4, 2))

@@ -232,6 +232,17 @@ def test_operating_point_can_be_handed_in():
     )
 
 
+def test_a_point_handed_in_counts_from_the_first_batch_on():
+    """Of a stream that showed no positive yet nothing is known, so it is taken for the population."""
+    at = Confusion(tp=8, fp=2, fn=4, tn=86)
+    delta = FBeta(2)(at.at_prevalence(0.1)) / 5
+    loss = TangentLoss(FBeta(2), prevalence=0.1, counts="given")
+    loss.operate_at(at)
+    assert loss.delta.item() == pytest.approx(delta)
+    loss(torch.zeros(7, requires_grad=True), torch.zeros(7))
+    assert loss.delta.item() == pytest.approx(delta)
+
+
 def test_a_point_handed_in_says_nothing_of_the_stream():
     """Validation rows have the population's rate, training rows the sampler's: the stream is still counted."""
     rate = 0.02

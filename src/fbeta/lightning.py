@@ -87,6 +87,11 @@ class MetricTask(L.LightningModule):
         **options: Any,
     ) -> None:
         super().__init__()
+        if metric is None and (isinstance(loss, str) or loss.metric is None):
+            raise ValueError(
+                "MetricTask needs a metric to tune the cut for, for example 'fbeta:beta=2' (a checkpoint holds no "
+                "function of yours: load_from_checkpoint(path, model=…, metric=…) names it again)."
+            )
         if isinstance(loss, str):
             made = losses.get(loss, metric=metric, **options)
             _remember(self, metric, options | {"loss": loss})
@@ -98,8 +103,6 @@ class MetricTask(L.LightningModule):
         else:
             made = loss
             _remember(self, metric, {})
-        if metric is None and made.metric is None:
-            raise ValueError("MetricTask needs a metric to tune the cut for, for example 'fbeta:beta=2'.")
         if made.task == "multiclass":
             raise ValueError(
                 "MetricTask tunes cuts, and classes are decided by the largest score; it does binary, softmax2 and "

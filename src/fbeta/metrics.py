@@ -20,6 +20,7 @@ Accuracy, Cost                         no rows                         0
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
@@ -28,6 +29,9 @@ from typing import Any, ClassVar, overload
 from fbeta.dual import Dual
 from fbeta.geometry import Anchors, Cell, Confusion, Pole, divide, root
 from fbeta.spelling import did_you_mean
+
+#: What some call a metric that has another name here; f1, f2, f0.5 … are read as well.
+OTHER_NAMES = {"dice": "fbeta", "iou": "jaccard"}
 
 
 def _key(name: str) -> str:
@@ -571,6 +575,10 @@ class Custom(Metric, register=False):
         """Name the function (there is no spec to read back)."""
         return getattr(self.function, "__name__", repr(self.function))
 
+    def __repr__(self) -> str:
+        """As it was made, by the function's name: errors and modules show it."""
+        return f"metric({self})"
+
 
 @overload
 def metric(spec: Metric) -> Metric: ...
@@ -579,10 +587,12 @@ def metric(spec: str) -> Metric: ...
 @overload
 def metric(spec: Callable[[Any, Any, Any, Any], Any]) -> Metric: ...
 def metric(spec: Metric | str | Callable[[Any, Any, Any, Any], Any]) -> Metric:
-    """Read a metric: an instance, a spec such as "fbeta:beta=2", or a function of (tp, fp, fn, tn).
+    """Read a metric: an instance, a spec such as "fbeta:beta=2" or "f2", or a function of (tp, fp, fn, tn).
 
     >>> metric("fbeta:beta=2")
     FBeta(beta=2.0)
+    >>> metric("f0.5"), metric("dice"), metric("iou")
+    (FBeta(beta=0.5), FBeta(beta=1.0), Jaccard())
     >>> metric("balanced-accuracy")
     BalancedAccuracy()
     >>> metric(lambda tp, fp, fn, tn: tp / (tp + 3 * fn + fp))(Confusion(3, 0, 1, 6))
@@ -603,8 +613,16 @@ def metric(spec: Metric | str | Callable[[Any, Any, Any, Any], Any]) -> Metric:
     name, _, options = spec.strip().partition(":")
     key = _key(name)
     if key not in Metric.registry:
+        short = re.fullmatch(r"f(\d*\.?\d+)", key)
+        if short and not options:
+            return FBeta(float(short[1]))
+        key = OTHER_NAMES.get(key, key)
+    if key not in Metric.registry:
         hint = did_you_mean(key, Metric.registry)
-        raise ValueError(f"Unknown metric {name!r}.{hint} Choices: {', '.join(sorted(Metric.registry))}.")
+        raise ValueError(
+            f"Unknown metric {name!r}.{hint} Choices: {', '.join(sorted(Metric.registry))}; options follow a colon, "
+            "as in fbeta:beta=2."
+        )
     cls = Metric.registry[key]
     return cls(**dict(_options(cls, options)))
 
@@ -687,8 +705,9 @@ def _check_number(
 
 def _real(x: Cell) -> Cell:
     """Counts of an integer type as floats: their products overflow."""
-    kind = str(getattr(x, "dtype", "float"))
-    if "float" in kind:
+    kind = getattr(x, "dtype", None)
+    # Asked of every score, so not by its name, which NumPy takes its time to write.
+    if kind is None or getattr(kind, "is_floating_point", False) or getattr(kind, "kind", "") == "f":
         return x
     return x.double() if hasattr(x, "detach") else x * 1.0
 

@@ -48,8 +48,10 @@ def cells(batch: Batch, decided: tuple[Tensor, Tensor], *, columns: bool) -> Ten
     _, y, w = batch
     yes, no = decided
     hit, miss = w * y, w * (1 - y)
-    parts = torch.stack([hit * yes, miss * yes, hit * no, miss * no])
-    return parts.reshape(4, -1, *parts.shape[-1:] if columns else ()).sum(1)
+    shape = (-1, *y.shape[-1:]) if columns else (-1,)
+    # Summed one by one: a stack of all four would be the largest tensor of a step.
+    parts = (hit * yes, miss * yes, hit * no, miss * no)
+    return torch.stack([part.reshape(shape).sum(0) for part in parts])
 
 
 class Exact(nn.Module):

@@ -175,15 +175,21 @@ def _check_shapes(
             )
     elif task == "multilabel":
         if len(shape) != 2 or shape != wanted or shape[1] != num_labels:
+            maps = len(shape) > 2 and shape == wanted and shape[1] == num_labels
             raise ValueError(
                 f"task='multilabel' wants logits and target (N, {num_labels}); got {shape} and {wanted}."
+                + (f" A pixel is a row: x.movedim(1, -1).reshape(-1, {num_labels}) of both." if maps else "")
             )
     elif shape != wanted:
         hint = "reshape one to the other"
-        if shape[:1] == wanted and shape[1:] == (1,):
+        if shape[1:2] == (1,) and shape[:1] + shape[2:] == wanted:
             hint = "use logits.squeeze(1)"
-        elif shape[:1] == wanted and shape[1:] == (2,):
+        elif wanted[1:2] == (1,) and wanted[:1] + wanted[2:] == shape:
+            hint = "use target.squeeze(1)"
+        elif shape[1:2] == (2,) and shape[:1] + shape[2:] == wanted:
             hint = "for two softmax columns use task='softmax2'"
+        elif len(shape) > 1 and shape[:1] + shape[2:] == wanted:
+            hint = f"for classes use task='multiclass', num_labels={shape[1]}"
         raise ValueError(
             f"task='binary' wants logits and target of one shape; got {shape} and {wanted}: {hint}."
         )
@@ -203,6 +209,11 @@ def _check_values(
         fine = (target >= 0) & (target <= last) | ~kept
         if not bool(fine.all()):
             bad = target[~fine][0].item()
+            if bad != bad:
+                raise ValueError(
+                    "target holds NaN, which is no label: drop those rows, or skip them by a number, "
+                    "torch.nan_to_num(target, nan=-1) with ignore_index=-1."
+                )
             labels = "0 and 1" if last == 1 else f"0 … {last}"
             raise ValueError(
                 f"target must lie in [0, {last}]; got {bad}. Map your labels to {labels}, or name the value to "

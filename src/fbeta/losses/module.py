@@ -228,7 +228,8 @@ class Loss(Exact, ABC):
             return weighted
         part = weighted.sum() * ranks.size(group)
         if self.reduction == "sum":
-            return part
+            # A row of many classes is one element: its loss is the mean of its columns, as "none" gives it.
+            return part / (self.num_labels or 1) if self.task == "multiclass" else part
         return part / (total + (total == 0)).to(part.dtype)
 
     def remember(self, name: str, value: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Unpack
 
@@ -148,6 +149,10 @@ class TangentLoss(Loss, name="tangent"):
     def q(self, value: float) -> None:
         self._q.fill_(check_q(value))
 
+    def _power(self, dtype: torch.dtype) -> float | Tensor:
+        """q as a number where the host may look, which spares the branch that is not taken; else as a tensor."""
+        return self.q if fused.at_hand(self._q) else self._q.to(dtype)
+
     @property
     def operating_point(self) -> Confusion:
         """The running counts that the costs are taken at."""
@@ -185,18 +190,12 @@ class TangentLoss(Loss, name="tangent"):
             if counter is not None:
                 counter.step()
 
-    def _prices(self, stream: Tensor | None) -> Tensor:
-        """(c₀, c₁) at the running operating point, from a fresh network's to the counted ones."""
-        numbers = self.running.counts, self.fresh, self.population, stream
-        if not fused.at_hand(*numbers):
-            found: Tensor = self._mixed(torch, *numbers)
-            return found
-        # NumPy is done with a few numbers before torch has begun.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return torch.from_numpy(self._mixed(np, *(x if x is None else x.numpy() for x in numbers)))
+    def _prices(self) -> Tensor:
+        """(c₀, c₁) at the running operating point of the population."""
+        return _quickly(self._mixed, self.running.counts, self.fresh, self.population, None)
 
     def _mixed(self, xp: Any, counts: Any, fresh: Any, population: Any, stream: Any) -> Any:
-        """The same in arrays of `xp`, NumPy or torch."""
+        """(c₀, c₁), from a fresh network's to the counted ones, in arrays of `xp`: NumPy or torch."""
         counted = Confusion(*counts)
         at = counted if population is None else counted.at_prevalence(population)
         found = xp.stack(tangent_costs(self.target_metric, at, stream))
@@ -215,24 +214,27 @@ class TangentLoss(Loss, name="tangent"):
 
     def _stream(self) -> Tensor | None:
         """The rate of positives in the training stream, where it may differ from the population's."""
-        if self.population is None:
-            return None  # told nothing, population and stream are one and the same: the counts
-        if self.stream is not None:
-            return self.stream
-        rate: Tensor = (self.seen or self.running).confusion.prevalence
+        rate: Tensor | None = _rate(self.population, self.stream, (self.seen or self.running).counts)
         return rate
 
     @property
     def costs(self) -> tuple[Tensor, Tensor]:
         """The prices (c₀, c₁) that the next batch is weighed with; they sum to one (on average over columns)."""
-        prices = self._prices(self._stream())
+        c0, c1 = self._costs()
+        return c0, c1
+
+    def _costs(self) -> Tensor:
+        known = self.running.counts, self.fresh, self.population, self.stream
+        return _quickly(self._kept_inside, *known, (self.seen or self.running).counts)
+
+    def _kept_inside(self, xp: Any, counts: Any, fresh: Any, population: Any, stream: Any, seen: Any) -> Any:
+        """Prices with δ in [ε, 1 − ε], on a scale of one."""
+        prices = self._mixed(xp, counts, fresh, population, _rate(population, stream, seen))
         scale = prices.sum(0)
-        delta = (prices[0] / scale).clamp(self.epsilon, 1 - self.epsilon)
-        if self.average == "each":
-            return delta, 1 - delta
+        delta = (prices[0] / scale).clip(self.epsilon, 1 - self.epsilon)
+        both = xp.stack([delta, 1 - delta])
         # A macro average needs each column's own scale: dropping it would drop the weight on rare labels.
-        scale = scale / scale.mean()
-        return scale * delta, scale * (1 - delta)
+        return both if self.average == "each" else both * (scale / scale.mean())
 
     @property
     def delta(self) -> Tensor:
@@ -243,14 +245,14 @@ class TangentLoss(Loss, name="tangent"):
     @property
     def gain(self) -> tuple[Tensor, Tensor]:
         """Gain a and offset b of each class (multi-class): call the class with the largest a·η − b."""
-        b, right = self._prices(None)
+        b, right = self._prices()
         a = b + right
         return a / a.mean(), b / a.mean()
 
     def _argmax_elements(self, z: Tensor, y: Tensor) -> Tensor:
-        wrong, right = self._prices(None)
+        wrong, right = self._prices()
         weights = pairwise_weights(right, wrong) if self.columns else torch.ones_like(right)
-        elements = argmax_loss(z, y, weights.to(z.dtype), self._q.to(z.dtype))
+        elements = argmax_loss(z, y, weights.to(z.dtype), self._power(z.dtype))
         stream = self._stream()
         if self.columns and stream is not None and self.population is not None:
             # Rows of a class that the stream shows too often or too rarely count as the population has them.
@@ -264,8 +266,8 @@ class TangentLoss(Loss, name="tangent"):
         .. math:: \operatorname{logit} \eta = (1 - q)\,z - \log\frac{c_1}{c_0}
                   + \log\frac{\pi}{1 - \pi} - \log\frac{\pi_s}{1 - \pi_s}
 
-        Shape: any for one operating point, ``(N, K)`` for macro multi-label; the same comes back. ``(N, 2)`` for
-        "softmax2" gives ``(N,)``.
+        Shape: any for one operating point, ``(N, K)`` for macro multi-label; the same comes back. For "softmax2"
+        ``(N, 2)`` gives ``(N,)``, and maps ``(N, 2, H, W)`` give ``(N, H, W)``.
 
         >>> loss = TangentLoss("fbeta:beta=1", prevalence=0.5)
         >>> loss.probability(torch.zeros(1)) == loss.delta
@@ -280,7 +282,9 @@ class TangentLoss(Loss, name="tangent"):
                 "At q = 1 the loss is linear in f and its logits hold no probability; use q < 1."
             )
         if self.task == "softmax2":
-            logits = logits[..., 1] - logits[..., 0]
+            if logits.ndim < 2 or logits.shape[1] != 2:
+                raise ValueError(f"logits must be (N, 2) or (N, 2, H, W); got {tuple(logits.shape)}.")
+            logits = logits[:, 1] - logits[:, 0]
         if self.columns and logits.shape[-1:] != (self.num_labels,):
             raise ValueError(f"logits must have {self.num_labels} columns; got {tuple(logits.shape)}.")
         c0, c1 = self.costs
@@ -305,7 +309,7 @@ class TangentLoss(Loss, name="tangent"):
         self.same_device(self.running.counts, logits)
         costs = kernels.costs(self)
         if costs is None:
-            costs = torch.stack([*self.costs, self._q])
+            costs = torch.cat([self._costs(), self._q.reshape(1)])
         soft = self.counts == "soft"
 
         def run(z: Tensor, factor: float, grad: bool) -> tuple[Tensor, Tensor | None]:
@@ -333,11 +337,31 @@ class TangentLoss(Loss, name="tangent"):
             elements = self._argmax_elements(z, y)
         else:
             c0, c1 = (c.to(z.dtype) for c in self.costs)
-            q = self.q if fused.at_hand(self._q) else self._q.to(z.dtype)
-            elements = tangent_loss(z, y, (c0, c1), q)
+            elements = tangent_loss(z, y, (c0, c1), self._power(z.dtype))
         decided = decisions(z.detach(), soft=self.counts == "soft", exclusive=exclusive)
         found = cells(batch, decided, columns=self.columns)
         sums = ranks.total(torch.cat([w.sum().reshape(1), found.flatten()]), group)
         if self.training and torch.is_grad_enabled():
             (self.seen or self.running).add(sums[1:].reshape(found.shape))
         return self.reduce(elements, w, sums[0], group)
+
+
+def _rate(population: Any, stream: Any, seen: Any) -> Any:
+    """The rate of positives in the stream, told or counted; None where told nothing: it is the population's."""
+    if population is None:
+        return None
+    if stream is not None:
+        return stream
+    rate = Confusion(*seen).prevalence
+    known = ((rate > 0) & (rate < 1)) * 1.0
+    return known * rate + (1.0 - known) * population  # until both classes were seen it is the population's
+
+
+def _quickly(compute: Callable[..., Any], *numbers: Tensor | None) -> Tensor:
+    """Compute with NumPy where the host has the numbers, which is done before torch has begun; else with torch."""
+    if not fused.at_hand(*numbers):
+        found: Tensor = compute(torch, *numbers)
+        return found
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # [()] makes a number of an array without axes: quicker still.
+        return torch.from_numpy(compute(np, *(x if x is None else x.numpy()[()] for x in numbers)))

@@ -124,7 +124,7 @@ def costs_kernel(
         else:
             seen = tl.load(seen_ptr) + tl.load(seen_ptr + 2)
             rest = tl.load(seen_ptr + 1) + tl.load(seen_ptr + 3)
-            rate = seen / (seen + rest)
+            rate = tl.where((seen > 0) & (rest > 0), seen / (seen + rest), pi)
         c0, c1 = c0 * (1.0 - pi) / (1.0 - rate), c1 * pi / rate
     total = c0 + c1
     known = (total > 0) & (total < float("inf")) & (positives > 0) & (negatives > 0)
