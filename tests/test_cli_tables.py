@@ -483,3 +483,81 @@ def test_brackets_in_the_name_of_an_output(shop, tmp_path):
     out = tmp_path / "out[1].parquet"
     done("predict", shop / "model.fbeta", shop / "shops.csv", "-o", out)
     assert pl.read_parquet(out, glob=False).height == 200
+
+
+@pytest.mark.parametrize("command", ["compare", "fit", "predict"])
+def test_an_input_is_not_written_over(command, shop, tmp_path):
+    frame().write_csv(tmp_path / "x.csv")
+    before = (tmp_path / "x.csv").read_bytes()
+    (tmp_path / "link.csv").symlink_to("x.csv")
+    for out in ("x.csv", "link.csv"):
+        one_sentence(call(*words_of(command, tmp_path / "x.csv", shop, tmp_path / out)), "would be lost")
+        assert (tmp_path / "x.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["compare", "fit"])
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (("--metric", "nope"), "Unknown metric 'nope'"),
+        (("--models", "lin"), "Did you mean 'linear'"),
+        (("--losses", "bcee"), "Did you mean 'bce'"),
+        (("--rule", "exakt"), "Did you mean 'exact'"),
+        (("--device", "gpu"), "device must be"),
+    ],
+)
+def test_what_is_misspelt_is_said_before_the_table_is_read(command, option, words):
+    one_sentence(call(command, "a table that is not there.csv", "--target", "y", *option), words)
+
+
+@pytest.mark.parametrize("command", ["compare", "fit"])
+def test_a_seed_below_zero(command, shop):
+    refused = call(command, shop / "shops.csv", "--target", "fraud", "--seed", "-1")
+    assert refused.exit_code == 2
+    assert "--seed" in refused.stderr
+
+
+def test_no_bar_where_nobody_looks(shop, tmp_path):
+    asked = ["fit", shop / "shops.csv", "--target", "fraud", *FEW, "-o", tmp_path / "m.fbeta"]
+    result = subprocess.run([FBETA, *map(str, asked)], capture_output=True, text=True, check=True)
+    assert "fitting" not in result.stdout + result.stderr
+    assert "Trained linear, bce" in result.stdout
+
+
+def test_fit_from_a_comparison_asks_for_its_table(shop, tmp_path):
+    asked = ["compare", shop / "shops.csv", "--target", "fraud", *FEW, "--seeds", "1", "--json"]
+    (tmp_path / "found.json").write_text(done(*asked, "--results", tmp_path / "parts").stdout)
+    one_sentence(
+        call("fit", "--from", tmp_path / "found.json", "-o", tmp_path / "m.fbeta"),
+        "is about shops.csv: name that table",
+    )
+
+
+def test_too_few_rows_of_a_class(tmp_path):
+    def said(command, positives, *more):
+        rows = frame(60).with_columns(fraud=pl.Series(["yes"] * positives + ["no"] * (60 - positives)))
+        rows.write_csv(tmp_path / "x.csv")
+        return call(command, tmp_path / "x.csv", "--target", "fraud", *FEW[:4], *more).stderr
+
+    few = said("fit", 1, "-o", tmp_path / "m.fbeta")
+    assert "only one row, or group of rows, which no folds can share: bring more" in few
+    parts = ["--results", tmp_path / "parts"]
+    assert "x.csv has a class of only 4 rows or groups of rows: a comparison needs 5" in said(
+        "compare", 4, *parts
+    )
+    assert "split 1 of x.csv learns from cannot be split into 5 folds" in said("compare", 5, *parts)
+    assert not (tmp_path / "parts").exists()
+    assert said("compare", 5, "--folds", "4", "--seeds", "1", *parts) == ""
+
+
+def test_fit_says_without_the_cut_where_a_model_gave_up(tmp_path):
+    rng = np.random.default_rng(0)
+    noise = {"a": rng.normal(size=300), "b": rng.normal(size=300), "fraud": ["yes"] * 30 + ["no"] * 270}
+    pl.DataFrame(noise).write_csv(tmp_path / "x.csv")
+    said = done("fit", tmp_path / "x.csv", "--target", "fraud", *FEW, "-o", tmp_path / "m.fbeta").stdout
+    assert "Without that cut it predicts nothing positive" in said
+
+
+@pytest.mark.parametrize("command", ["compare", "fit"])
+def test_usage_shows_once_that_a_table_may_be_left_out(command):
+    assert f"{command} [OPTIONS] [DATA] " in done(command, "--help").stdout

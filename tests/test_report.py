@@ -14,7 +14,7 @@ from rich.console import Console
 import fbeta
 from fbeta import report
 from fbeta.report import levels, points, words
-from fbeta.report.chart import ticks
+from fbeta.report.chart import Chart, ticks
 from fbeta.results import Comparison, Interval, Operating, Table
 from made_up_comparison import METHODS, comparison
 
@@ -251,3 +251,12 @@ def test_terminal_shows_markup_as_text():
 def test_ticks_are_round():
     assert ticks(0.0, 0.02) == [0.0, 0.005, 0.01, 0.015, 0.02]
     assert ticks(-0.31, 0.11) == [-0.3, -0.2, -0.1, 0.0, 0.1]
+
+
+def test_numbers_at_an_axis_are_where_they_say():
+    drawn = Chart("narrow", (0, 1), (0.8420, 0.8535), "epoch", "F₁ on held rows").svg()
+    for value in ticks(0.8420, 0.8535):
+        assert f">{value:g}</text>" in drawn
+    # A digit is about 6.4 wide, and the name of the axis ends at 13.
+    ends = [float(x) for x in re.findall(r'class="end" x="([\d.]+)"', drawn)]
+    assert min(ends) - 6.4 * len("0.8525") > 13

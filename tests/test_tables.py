@@ -458,3 +458,23 @@ def test_a_category_of_another_type_is_read_as_text(dtype, tmp_path):
     ((features, _),) = stream(tmp_path / "new.parquet", [Column("land", "category")])
     assert features["land"].dtype == pl.Categorical
     assert features["land"].null_count() == (3 if dtype == pl.Null else 1)
+
+
+def test_columns_that_give_the_answer_away_are_noted():
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 10 == 0
+    columns = {
+        "useful": rng.normal(size=200) + 2 * y,
+        "many": [f"level {i // 2}" for i in range(200)],
+        "copy": np.where(y, "bad", "good"),
+        "number": 5.0 - 3 * y,
+        "closed": [f"2024-01-{1 + i % 28:02d}" if bad else None for i, bad in enumerate(y)],
+        "y": y.astype(int),
+    }
+    (note,) = said(read_frame(pl.DataFrame(columns), "y"), "to tell the classes apart")
+    assert note.startswith("each of 3 columns is enough")
+    assert "'copy', 'number', 'closed'; leave out (--drop)" in note
+    nearly = pl.DataFrame(columns | {"copy": np.where(np.arange(200) % 10 < 2, "bad", "good")})
+    assert not said(read_frame(nearly.drop("number", "closed"), "y"), "to tell the classes apart")
+    few = pl.DataFrame(columns).filter(~pl.Series(y) | (pl.int_range(200) < 40))  # four positives
+    assert not said(read_frame(few, "y"), "to tell the classes apart")

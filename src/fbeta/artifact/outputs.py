@@ -12,8 +12,8 @@ class OutputError(ValueError):
     """An output that cannot be written; the message says why."""
 
 
-def check_output(path: Path | str) -> Path:
-    """Refuse, before an hour of work, an output that cannot be written; nothing is written yet.
+def check_output(path: Path | str, *read: Path | str | None) -> Path:
+    """Refuse, before an hour of work, an output that cannot be written or is one of the files to `read`.
 
     >>> check_output("no/such/folder/model.fbeta")
     Traceback (most recent call last):
@@ -33,11 +33,17 @@ def check_output(path: Path | str) -> Path:
             why = f"the folder {folder} is read-only"
         elif path.exists() and not os.access(path, os.W_OK):
             why = "it is read-only"
+        elif any(_same(path, Path(other).expanduser()) for other in read if other is not None):
+            why = "it is read as well, and would be lost: give another name"
     except OSError as error:
         why = str(error.strerror)
     if why:
         raise OutputError(f"cannot write {path}: {why}.")
     return path
+
+
+def _same(path: Path, other: Path) -> bool:
+    return path.exists() and other.exists() and path.samefile(other)
 
 
 @contextlib.contextmanager

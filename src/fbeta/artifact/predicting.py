@@ -76,7 +76,7 @@ def predict(
         raise TableError(f"a kept column is called {taken[0]!r}, as one of the results: rename it.")
     if cut is not None and not 0 <= cut <= 1:
         raise ValueError(f"the cut is a probability, from 0 to 1; got {cut:g}.")
-    to = None if out is None else check_format(out)
+    to = None if out is None else check_format(out, source if is_path(source) else None)
     pieces = _pieces(model, source, tuple(dict.fromkeys(keep)), score, delimiter)
     with contextlib.closing(pieces), naming(to or "the standard output"), _writer(to) as write:
         done = Predicted(0, 0, Confusion(0.0, 0.0, 0.0, 0.0) if score else None)
@@ -90,13 +90,13 @@ def predict(
     return done
 
 
-def check_format(out: str | Path) -> Path:
+def check_format(out: str | Path, *read: str | Path | None) -> Path:
     """Refuse an output that cannot be written or has an unknown ending, before anything is read."""
     path = Path(out).expanduser()
     ending = path.suffix.casefold()
     if ending not in SINKS and ending not in TEXT:
         raise OutputError(f"cannot write {path}: end its name in {', '.join([*TEXT[:2], *SINKS])}.")
-    return path if is_device(path) else check_output(path)
+    return path if is_device(path) else check_output(path, *read)
 
 
 def _pieces(

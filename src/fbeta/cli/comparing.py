@@ -65,7 +65,8 @@ def compare(
         from fbeta.data import load_table
 
         for path in filter(None, (html, fit)):
-            check_output(path)
+            check_output(path, source)
+        command.check(metric, names(models), names(losses), rule, device, alone=False)
         console = command.Console(stderr=as_json)
         source, positive = table_or_demo(source, positive)
         table = load_table(source, target, positive, group=group, time=time, drop=columns(drop))
@@ -93,5 +94,5 @@ def compare(
         if html is not None:
             typer.echo(f"Written: {html}", err=as_json)
         if fit is not None:
-            model = command.fit(table, console, fit, source, comparison=found, seed=seed, device=device)
+            model = command.fit(table, fit, source, comparison=found, seed=seed, device=device)
             typer.echo("\n" + command.said(model, fit), err=as_json)

@@ -64,11 +64,16 @@ def fit(
         from fbeta.comparison import command
         from fbeta.data import load_table
 
-        check_output(out)
+        check_output(out, source, origin)
         console = command.Console(stderr=as_json)
         found = None if origin is None else command.read(origin)
-        if found is not None:
+        if found is None:
+            goal = metric or "fbeta:beta=1"
+            command.check(goal, names(models), names(losses), rule or "shrunk", device)
+        else:
             was = found.table
+            if source is None and was.name != table_or_demo(None, None)[0]:
+                raise ValueError(f"{origin} is about {was.name}: name that table before --from.")
             target, positive, drop = target or was.target, positive or was.positive, drop or list(was.drop)
             group, time = group or was.group, time or was.time
         source, positive = table_or_demo(source, positive)
@@ -77,7 +82,6 @@ def fit(
             console.print(note, style="dim", highlight=False)
         model = command.fit(
             table,
-            console,
             out,
             source,
             metric=metric,

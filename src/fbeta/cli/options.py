@@ -99,7 +99,7 @@ def columns(given: list[str] | None) -> list[str]:
 Data = Annotated[
     str | None,
     typer.Argument(
-        metavar="[DATA]",
+        metavar="DATA",
         help="A file, or a name of `fbeta data list`; digits if none.",
         autocompletion=tables,
     ),
@@ -128,7 +128,7 @@ Time = Annotated[
     str | None, typer.Option(help="A column of times: compare learns from the past only; fit leaves it out.")
 ]
 Drop = Annotated[list[str] | None, typer.Option(help="Leave columns out; with commas between, or repeated.")]
-Seed = Annotated[int, typer.Option(help="Where chance begins.")]
+Seed = Annotated[int, typer.Option(min=0, help="Where chance begins.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
 RULE = "How cuts are chosen: shrunk, exact, plugin, constant."
 AsJson = Annotated[bool, typer.Option("--json", help="Print the data instead of the text.")]

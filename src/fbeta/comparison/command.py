@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console as Console
+from rich.progress import Progress
 
 from fbeta import data
 from fbeta.artifact import Model, save
 from fbeta.comparison import fitting
+from fbeta.comparison.methods import plan
 from fbeta.comparison.run import compare, fingerprint
 from fbeta.data.tables import Table
 from fbeta.metrics import metric as read_metric
 from fbeta.results import Comparison
+from fbeta.threshold import rule as read_rule
 from fbeta.train.bar import bar
+from fbeta.train.devices import device_of
 
 
 def folder(table: Table, metric: str, folds: int) -> Path:
@@ -26,17 +30,37 @@ def folder(table: Table, metric: str, folds: int) -> Path:
 
 
 def run(table: Table, metric: str, console: Console, results: Path | None, **options: Any) -> Comparison:
-    """Compare, with a bar on the console."""
+    """Compare, with notes on the console and a bar."""
     for note in table.notes:
         console.print(note, style="dim", highlight=False)
     results = folder(table, metric, options.get("folds", 5)) if results is None else results
-    with bar("epochs", console) as shown:
+    with _bar("epochs") as shown:
         at = shown.add_task("training")
 
         def tick(done: int, of: int) -> None:
             shown.update(at, completed=done, total=of)
 
         return compare(table, metric=metric, folder=results, tick=tick, **options)
+
+
+def check(
+    metric: str,
+    models: list[str] | None,
+    losses: list[str] | None,
+    rule: str,
+    device: str,
+    alone: bool = True,
+) -> None:
+    """Refuse what is misspelt before a large table is read; `alone`: bce is not added to the losses.
+
+    >>> check("mcc", ["linear"], None, "exakt", "cpu")
+    Traceback (most recent call last):
+    ValueError: Unknown rule 'exakt'. Did you mean 'exact'? Choices: constant, exact, plugin, shrunk.
+    """
+    goal = read_metric(metric)
+    read_rule(rule)
+    device_of(device)
+    (fitting.chosen if alone else plan)(models, losses, goal)
 
 
 def read(path: Path) -> Comparison:
@@ -64,10 +88,10 @@ def notes(table: Table, comparison: Comparison | None) -> list[str]:
     return [*table.notes, comparison.recommendation, *([seen] if changed else [])]
 
 
-def fit(table: Table, console: Console, out: Path, source: str | None = None, **options: Any) -> Model:
-    """Fit with a bar on the console, and write the model; its file's sum is kept, where the rows come from one."""
+def fit(table: Table, out: Path, source: str | None = None, **options: Any) -> Model:
+    """Fit with a bar, and write the model; its file's sum is kept, where the rows come from one."""
     given = Path(source).expanduser() if source is not None and data.is_path(source) else None
-    with bar("steps", console) as shown:
+    with _bar("steps") as shown:
         at = shown.add_task("fitting")
 
         def tick(done: int, of: int) -> None:
@@ -78,6 +102,14 @@ def fit(table: Table, console: Console, out: Path, source: str | None = None, **
         )
     save(model, out)
     return model
+
+
+def _bar(unit: str) -> Progress:
+    """A bar for whoever looks on; a file or a pipe gets none."""
+    console = Console(stderr=True)
+    shown = bar(unit, console)
+    shown.disable = not console.is_terminal
+    return shown
 
 
 def facts(model: Model) -> dict[str, Any]:
@@ -101,7 +133,11 @@ def said(model: Model, out: Path) -> str:
         f"Out-of-fold {name} {cut.score:.3f}{sure}, cut at the probability {cut.value:.4g}.",
         f"The rows of that score also chose {chose} and when to stop, so it is a little too good; what "
         "`fbeta compare` says comes from rows without a say.",
-        *(text for text in (cut.warning, about["collapse"] and f"It {about['collapse']}.") if text),
+        *(
+            text
+            for text in (cut.warning, about["collapse"] and f"Without that cut it {about['collapse']}.")
+            if text
+        ),
         f"Written: {out}. Next: fbeta predict {out} NEW.csv -o predictions.csv",
     ]
     return "\n".join(lines)

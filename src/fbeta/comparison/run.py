@@ -25,7 +25,7 @@ from fbeta.comparison.methods import Method, baseline, plan
 from fbeta.comparison.parts import Part, Tick, parts
 from fbeta.comparison.verdict import Split, compared
 from fbeta.data import load_table
-from fbeta.data.tables import Encoder, Table, split
+from fbeta.data.tables import Encoder, Table, TableError, split
 from fbeta.metrics import Custom, Metric
 from fbeta.metrics import metric as read_metric
 from fbeta.results import Comparison
@@ -96,7 +96,7 @@ def compare(
         )
     methods = plan(models, losses, goal)
     work = _Work(table, goal, methods, seeds, folds, seed, on, tick, say)
-    todo = work.parts
+    todo, _ = work.parts, work.tasks  # rows that cannot be split leave no folder behind
     processes = work.deserves if jobs is None else jobs
     if isinstance(goal, Custom) and processes > 1:
         if jobs is not None:
@@ -130,11 +130,17 @@ def compare(
 def tasks(table: Table, metric: Metric, seeds: int, folds: int, seed: int) -> Iterator[Task]:
     """The outer splits and their inner folds; the features of a split come when it is trained, see `encoded`."""
     y = table.y.astype(np.int64)
+    if table.time is None and table.fewest < OUTER:
+        raise TableError(
+            f"{table.name} has a class of only {table.fewest} rows or groups of rows: a comparison needs {OUTER}, one "
+            "in the test rows of each outer split, so bring more of them."
+        )
     for k in range(seeds):
         outer = split(table, OUTER, seed + k // OUTER)
         train, test = outer.train(k % OUTER), outer.test(k % OUTER)
         # By time only outside: all of these rows are the past, and each must be held once.
-        inner = split(replace(table.take(train), time=None), folds, seed + 1000 + k)
+        learnt = replace(table.take(train), time=None, name=f"what split {k + 1} of {table.name} learns from")
+        inner = split(learnt, folds, seed + 1000 + k)
         yield Task(np.empty((0, 0), np.float32), y, train, test, inner.ids, metric, seed + k)
 
 

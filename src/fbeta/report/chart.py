@@ -13,6 +13,8 @@ from fbeta.report.words import clean
 
 #: Drawn at about this size on a phone, larger on a screen: letters are legible on both.
 WIDTH, HEIGHT = 360.0, 300.0
+#: Digits of a number at an axis: it is round, so they are hardly ever needed, but with fewer 0.8525 would say 0.853.
+AXIS = 6
 
 
 @dataclass
@@ -35,6 +37,12 @@ class Chart:
     margins: tuple[float, float, float, float] = (12, 18, 38, 46)  # top, right, bottom, left
     live: str = ""
     parts: list[Markup] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        top, right, bottom, left = self.margins
+        if self.ylabel:  # long numbers at the axis must not run into its name
+            longest = max((len(tick(value, AXIS)) for value in ticks(*self.y)), default=0)
+            self.margins = top, right, bottom, max(left, 18 + 7 * longest)
 
     def at(self, x: float, y: float) -> Pair:
         """Paper coordinates."""
@@ -109,11 +117,11 @@ class Chart:
         for value in ticks(*self.x):
             (x, low), (_, high) = self.at(value, self.y[0]), self.at(value, self.y[1])
             made.append(f'<path class="grid" d="M{x:.1f} {low:.1f}V{high:.1f}"/>')
-            made.append(f'<text class="mid" x="{x:.1f}" y="{low + 14:.1f}">{tick(value)}</text>')
+            made.append(f'<text class="mid" x="{x:.1f}" y="{low + 14:.1f}">{tick(value, AXIS)}</text>')
         for value in ticks(*self.y):
             (left, y), (right, _) = self.at(self.x[0], value), self.at(self.x[1], value)
             made.append(f'<path class="grid" d="M{left:.1f} {y:.1f}H{right:.1f}"/>')
-            made.append(f'<text class="end" x="{left - 5:.1f}" y="{y + 3.5:.1f}">{tick(value)}</text>')
+            made.append(f'<text class="end" x="{left - 5:.1f}" y="{y + 3.5:.1f}">{tick(value, AXIS)}</text>')
         middle = self.at(sum(self.x) / 2, sum(self.y) / 2)
         words = Markup('<text class="mid name" x="{}" y="{}">{}</text>').format(
             f"{middle[0]:.1f}", f"{self.height - 5:.1f}", clean(self.xlabel)
@@ -139,13 +147,13 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     return [float(f"{k * step:.12g}") for k in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def tick(value: float) -> str:
-    """A number under an axis.
+def tick(value: float, digits: int = 3) -> str:
+    """A number as it is written at an axis.
 
-    >>> tick(0.25), tick(-1.0)
-    ('0.25', '−1')
+    >>> tick(0.25), tick(-1.0), tick(0.8525, AXIS)
+    ('0.25', '−1', '0.8525')
     """
-    return f"{value:.3g}".replace("-", "−")
+    return f"{value:.{digits}g}".replace("-", "−")
 
 
 def _owner(method: int | None) -> Markup:

@@ -27,6 +27,7 @@ from fbeta.data.tables.kinds import (
 )
 from fbeta.data.tables.positives import Choice, choose
 from fbeta.data.tables.table import Table
+from fbeta.data.tables.telling import telling
 
 
 def read_table(
@@ -156,6 +157,12 @@ def _read(
         )
     _say_missing(frame, notes)
     y = special["\0y"].to_numpy().astype(np.int8)
+    if found := telling(frame, y):
+        which = "one column is" if len(found) == 1 else f"each of {len(found)} columns is"
+        notes.append(
+            f"{which} enough to tell the classes apart in every row: {listed(found)}; leave out (--drop) what is not "
+            "known yet when you predict."
+        )
     times = None
     if roles.time:
         times = special["\0time"].to_numpy().astype(np.float64)

@@ -85,14 +85,16 @@ def _check(table: Table, folds: Folds) -> None:
                 lacking = "no rows" if not len(rows) else f"no {'negatives' if positives else 'positives'}"
                 raise TableError(
                     f"{table.name} cannot be split into {folds.n} folds: {lacking} among the {part} rows of fold "
-                    f"{fold + 1}. Ask for fewer folds{_why(table, folds)}."
+                    f"{fold + 1}. {_remedy(table, folds)}."
                 )
 
 
-def _why(table: Table, folds: Folds) -> str:
+def _remedy(table: Table, folds: Folds) -> str:
     if folds.ordered:
-        return ", or split without the time"
-    fewest = min(len(np.unique(table.group[table.y == value])) for value in (0, 1))
-    return (
-        f": a class has only {fewest} rows or groups of rows" if fewest < folds.n else ", or without groups"
-    )
+        return "Ask for fewer folds, or split without the time"
+    fewest = table.fewest
+    if fewest < 2:
+        return "A class has only one row, or group of rows, which no folds can share: bring more of them"
+    if fewest < folds.n:
+        return f"Ask for fewer folds: a class has only {fewest} rows or groups of rows"
+    return "Ask for fewer folds, or without groups"

@@ -62,6 +62,16 @@ class Table:
         """
         return float(self.y.mean(dtype=float)) if len(self) else 0.0
 
+    @property
+    def fewest(self) -> int:
+        """How many rows, or groups of rows, the rarer class has: it cannot be in more folds than that.
+
+        >>> from fbeta.data import load_table
+        >>> load_table("breast-cancer").fewest
+        212
+        """
+        return min(len(np.unique(self.group[self.y == value])) for value in (0, 1))
+
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Table:
         """The table of some rows, by index or by mask.
 
