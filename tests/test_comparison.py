@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
 from fbeta import MCC, Confusion, FBeta, metric
 from fbeta.comparison.judging import judge
@@ -22,7 +24,7 @@ from fbeta.comparison.statistics import (
     reach,
 )
 from fbeta.comparison.words import advised, collapse, recommendation
-from fbeta.data.tables import read_frame
+from fbeta.data.tables import Encoder, read_frame
 from fbeta.results import Choice, Comparison, Difference, Interval
 
 pl = pytest.importorskip("polars")
@@ -215,6 +217,25 @@ def test_progress_is_told_within_parts():
     assert done == sorted(done)
     assert (done[0], done[-1]) == (0, *of)
     assert len(set(done)) > 12  # every epoch, not every part
+
+
+def test_a_method_scores_the_same_alone_and_in_company():
+    alone = compare(table(), models="linear", losses="bce", seeds=2)
+    beside = compare(table(), models="linear", losses=["bce", "surrogate", "focal", "tangent"], seeds=2)
+    mine, theirs = (c.candidate("linear, bce") for c in (alone, beside))
+    # Stacks of another size round otherwise: a cut may move past a row or two.
+    assert [o.score for o in mine.outcomes] == pytest.approx([o.score for o in theirs.outcomes], abs=0.01)
+    assert [o.epochs for o in mine.outcomes] == [o.epochs for o in theirs.outcomes]
+
+
+def test_a_linear_model_of_few_rows_arrives_where_logistic_regression_does():
+    t = table(300)
+    (split,) = tasks(t, FBeta(1), 1, 5, 0)
+    X, y = Encoder.fit(t.take(split.train).features, t.columns).transform(t.features)[split.train], t.y[split.train]
+    peer = log_loss(y, LogisticRegression(C=1e6).fit(X, y).predict_proba(X))
+    mine = compare(t, models="linear", losses="bce", seeds=1).candidate("linear, bce").epochs.loss
+    assert peer < mine[-1] < 1.02 * peer
+    assert len(mine) < 15
 
 
 def test_a_wrong_rule_is_found_before_training():

@@ -19,7 +19,7 @@ import fbeta
 from fbeta.artifact import Model
 from fbeta.comparison import boosters
 from fbeta.comparison.learned import Learned, Task, decision, held_score, known
-from fbeta.comparison.methods import Method, plan
+from fbeta.comparison.methods import Method, plan, several
 from fbeta.comparison.parts import Tick, parts
 from fbeta.data import load_table
 from fbeta.data.tables import Encoder, Table, split
@@ -104,11 +104,11 @@ def chosen(
     >>> [method.name for method in chosen("linear", "tangent", read_metric("mcc"))]
     ['linear, tangent']
     """
-    some, named = ([x] if isinstance(x, str) else x for x in (models, losses))
+    some, named = several(models), several(losses)
     found = [m for m in plan(some, named, metric) if not named or m.loss in named]
     if not found:
         raise ValueError(
-            f"{' and '.join(some or [])} cannot be trained with {', '.join(named or [])}: it has "
+            f"{' and '.join(some)} cannot be trained with {', '.join(named)}: it has "
             f"{', '.join(boosters.LOSSES)}."
         )
     return found

@@ -31,7 +31,7 @@ from fbeta.train.checkpoint import load, remove, save
 from fbeta.train.ledger import Ledger, read
 
 #: Another version is for another way to get from the same rows and recipes to scores.
-PROTOCOL = {"protocol": "fbeta compare", "version": 2}
+PROTOCOL = {"protocol": "fbeta compare", "version": 3}
 COLUMNS = ("epoch", "loss", "score", "held")
 
 

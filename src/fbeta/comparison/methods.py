@@ -39,25 +39,27 @@ def models() -> list[str]:
 
 
 def plan(
-    wanted_models: Sequence[str] | None, wanted_losses: Sequence[str] | None, metric: Metric | None = None
+    wanted_models: str | Sequence[str] | None,
+    wanted_losses: str | Sequence[str] | None,
+    metric: Metric | None = None,
 ) -> list[Method]:
     """All pairs of a model and a loss that it can be trained with; cross entropy is always among them.
 
     If no loss is asked for, those that refuse the metric are left out.
 
-    >>> [method.name for method in plan(["linear"], ["tangent"])]
+    >>> [method.name for method in plan("linear", ["tangent"])]
     ['linear, bce', 'linear, tangent']
     >>> from fbeta import metric
     >>> "linear, surrogate" in [method.name for method in plan(["linear"], None, metric("mcc"))]
     False
     """
-    chosen = list(dict.fromkeys(wanted_models or models()))
+    chosen = list(dict.fromkeys(several(wanted_models) or models()))
     for name in chosen:
         if name in boosters.LIBRARIES and name not in models():
             raise ValueError(f"{name} is not installed: pip install 'fbeta[boosting]'.")
         _known("model", name, models())
     usual = [name for name in DEFAULT_LOSSES if metric is None or _takes(name, metric)]
-    asked = list(dict.fromkeys([BASELINE, *(wanted_losses or usual)]))
+    asked = list(dict.fromkeys([BASELINE, *(several(wanted_losses) or usual)]))
     for name in asked:
         _known("loss", name, losses.names())
     return [
@@ -66,6 +68,15 @@ def plan(
         for loss in asked
         if model not in boosters.LIBRARIES or loss in boosters.LOSSES
     ]
+
+
+def several(names: str | Sequence[str] | None) -> Sequence[str]:
+    """Names, of which a single one may be given by itself.
+
+    >>> several("bce"), several(None)
+    (['bce'], [])
+    """
+    return [names] if isinstance(names, str) else names or []
 
 
 def baseline(methods: Sequence[Method]) -> Method:

@@ -44,6 +44,10 @@ class Recipe:
         """A hundred steps an epoch or so, of 32 to 1,024 rows."""
         return self.batch or int(np.clip(rows // 100, 32, 1024))
 
+    def rate_of(self, steps: int) -> float:
+        """With fewer steps longer ones, ten times at most: an epoch of a small table goes as far as of a large one."""
+        return self.rate * float(np.clip(100 / steps, 1, 10))
+
 
 RECIPES = {"linear": Recipe(rate=1e-2), "mlp": Recipe(hidden=(64, 64), averaged=True)}
 
@@ -60,26 +64,27 @@ class NetworkRuns:
             for i, part in enumerate(rows)
         ]
         batch = recipe.batch_of(len(task.train))
+        steps = max(1, len(task.train) // batch)
         self.stack = TableStack(
             task.X,
             task.y,
             members,
             hidden=recipe.hidden,
             batch=batch,
-            steps=max(1, len(task.train) // batch),
-            rate=recipe.rate,
+            steps=steps,
+            rate=recipe.rate_of(steps),
             decay=recipe.decay,
             averaged=recipe.averaged,
             device=device,
         )
-        self.runs = [_Run(task, name) for name in self.names]
+        self.runs = [_Run(task, name, recipe.patience) for name in self.names]
         self.seconds = 0.0
 
     @property
     def done(self) -> bool:
         """Whether every loss has had its epochs, or has been without progress for long enough."""
-        stale = all(self.stack.epoch - run.best >= self.recipe.patience for run in self.runs)
-        return self.stack.epoch >= self.recipe.epochs or (self.stack.epoch > 0 and stale)
+        epoch = self.stack.epoch
+        return epoch >= self.recipe.epochs or (epoch > 0 and all(run.ended(epoch + 1) for run in self.runs))
 
     def epoch(self) -> None:
         """Train all models for an epoch, and look at their rows."""
@@ -125,8 +130,8 @@ class NetworkRuns:
 class _Run:
     """One loss: its course, and its scores at the best epoch so far."""
 
-    def __init__(self, task: Task, name: str) -> None:
-        self.task, self.name = task, name
+    def __init__(self, task: Task, name: str, patience: int) -> None:
+        self.task, self.name, self.patience = task, name, patience
         self.best, self.score = 0, -np.inf
         self.inner: Floats = np.zeros(len(task.train))
         self.outer: Floats = np.zeros(len(task.test))
@@ -143,6 +148,10 @@ class _Run:
             sync=False,
         ).eval()
 
+    def ended(self, epoch: int) -> bool:
+        """Whether it was without progress for long enough before this epoch, whatever is trained beside it."""
+        return epoch > self.best + self.patience
+
     def look(self, epoch: int, margins: Floats) -> bool:
         """Look at the scores of an epoch; whether it is the best so far."""
         task = self.task
@@ -158,7 +167,7 @@ class _Run:
         called = mine >= 0
         at_half = float(task.metric(Confusion.from_predictions(called * 1.0, y)))
         self.course.append((loss, at_half, held, float(called.mean())))
-        better = held > self.score + 1e-9
+        better = held > self.score + 1e-9 and not self.ended(epoch)
         if better:
             self.best, self.score = epoch, held
             self.inner, self.outer = inner, margins[0, task.test]
