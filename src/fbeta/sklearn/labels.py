@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,8 @@ from sklearn.utils.validation import assert_all_finite, check_array, column_or_1
 Array = NDArray[np.float64]
 
 AVERAGES = ("binary", "macro", "micro")
+#: A positive class larger than this share is hardly the one that is looked for.
+USUAL = 2 / 3
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,8 @@ class Labels:
                     f"pos_label={pos_label!r} is not a class of y, which has {classes.tolist()}."
                 )
             classes = classes if classes[1] == pos_label else classes[::-1]
+        elif average == "binary":
+            _warn_of_the_usual(classes, y)
         return cls("binary", classes)
 
     def allowed(self, average: str, pos_label: Any) -> Labels:
@@ -156,3 +161,16 @@ def read_y(y: Any) -> Any:
 def _matrix(y: Any) -> NDArray[Any]:
     found: NDArray[Any] = check_array(y, accept_sparse=False, dtype=None, input_name="y")
     return found
+
+
+def _warn_of_the_usual(classes: NDArray[Any], y: Any) -> None:
+    """The later of two words is the positive one, as in scikit-learn; few mean that where it is nearly everywhere."""
+    share = float(np.mean(column_or_1d(y) == classes[1]))
+    if classes.dtype.kind not in "biuf" and share > USUAL:
+        rare, usual = classes.tolist()
+        warnings.warn(
+            f"{usual!r}, {share:.0%} of the rows, is taken for the positive class: of two words the later in order is. "
+            f"Give pos_label={rare!r} if the rare one is meant, or pos_label={usual!r} to confirm.",
+            UserWarning,
+            stacklevel=2,
+        )

@@ -90,7 +90,7 @@ def _micro(problems: list[Problem], rule: Rule, constraints: Constraints) -> Thr
             totals=totals,
         )
         among = Problem(steps, steps, metric, constraints.met(steps))
-        said = warning(problem.steps, problem.steps.index(cut))
+        said = warning(problem.steps, problem.steps.index(cut), str(rule))
         each.append(replace(settle(among, rule, cut), counts=Confusion(*map(float, own)), warning=said))
     made = _together(each, rule, metric, each[0].score)
     return replace(made, counts=Confusion(*map(float, pooled)))

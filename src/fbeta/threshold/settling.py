@@ -29,14 +29,14 @@ def settle(problem: Problem, rule: Rule, cut: float | None = None) -> Threshold:
         metric=problem.metric,
         counts=counts,
         prevalence=problem.prevalence,
-        warning=warning(problem.observed, i),
+        warning=warning(problem.observed, i, str(rule)),
         evidence=Evidence.of(
             problem.observed, problem.metric, i, rule.follows(problem), problem.allowed, problem.prevalence
         ),
     )
 
 
-def warning(steps: Steps, index: int) -> str | None:
+def warning(steps: Steps, index: int, rule: str = "exact") -> str | None:
     """What speaks against trusting a cut, in plain words.
 
     >>> warning(Steps.of([0.9, 0.1], [0, 0]), 0)
@@ -60,7 +60,7 @@ def warning(steps: Steps, index: int) -> str | None:
     if 0 < present < FEW:
         n = math.floor(present) if present >= 1 else round(present, 2)
         said.append(
-            f"Only {n} positive{'' if n == 1 else 's'}: the best cut on such rows is mostly chance; "
-            "use rule='shrunk', or more rows."
+            f"Only {n} positive{'' if n == 1 else 's'}: the best cut on such rows is mostly chance; bring more rows"
+            + (", or take the rule 'shrunk'." if rule == "exact" else ".")
         )
     return " ".join(said) or None
