@@ -245,6 +245,47 @@ def test_unknown_loss_names_the_nearest():
     assert isinstance(losses.get("tangent", metric="f" + "beta:beta=2"), TangentLoss)
 
 
+@pytest.mark.parametrize("name", losses.names())
+@pytest.mark.parametrize(
+    ("keyword", "says"),
+    [
+        ("num_classes", "the number of classes is num_labels, with task='multiclass'"),
+        ("label_smoothing", r"targets of binary tasks may be soft instead, in \[0, 1\]"),
+        ("size_average", "use reduction='mean' or 'sum'"),
+        ("reduce", "use reduction='mean', 'sum' or 'none'"),
+        ("pos_weight", r"(class_counts=\(negatives, positives\) and the metric|weighting=\(1, w\))"),
+        ("weight", r"rows are weighed in the call, loss\(logits, target, weight\), and .*(metric|weighting)"),
+    ],
+)
+def test_names_that_torch_has_say_what_serves_here(name, keyword, says):
+    cls = losses.Loss.registry[name].__name__
+    with pytest.raises(TypeError, match=rf"^{cls} takes no {keyword}: {says}[^.]*\.$"):
+        losses.get(name, FBeta(1), prevalence=0.1, class_counts=(9, 1), **{keyword: 1})
+
+
+@pytest.mark.parametrize("name", losses.names())
+def test_unknown_keywords_name_the_nearest_and_the_choices(name):
+    cls = losses.Loss.registry[name].__name__
+    with pytest.raises(
+        TypeError, match=rf"^{cls} takes no 'reductoin'. Did you mean 'reduction'\? Choices: "
+    ):
+        losses.get(name, FBeta(1), prevalence=0.1, reductoin="sum")
+    with pytest.raises(TypeError, match=rf"^{cls} takes no 'xyz'. Choices: .*average, .*num_labels, .*task"):
+        losses.get(name, FBeta(1), prevalence=0.1, xyz=1)
+
+
+def test_choices_are_those_of_the_whole_family():
+    with pytest.raises(TypeError, match="Did you mean 'memory'.*Choices: L, accumulate, .*damping"):
+        losses.get("anyloss", FBeta(1), memry=10)
+    with pytest.raises(
+        TypeError, match="Did you mean 'weighting'.*Choices: .*blend, .*effective_beta, .*watch"
+    ):
+        SurrogateLoss(FBeta(1), prevalence=0.1, weihgting=None)
+    for choice in ("self", "options", "unknown"):
+        with pytest.raises(TypeError, match=rf"Choices: (?!.*\b{choice}\b)"):
+            TangentLoss(FBeta(1), xyz=1)
+
+
 @pytest.mark.parametrize("make", EVERY)
 def test_metric_specs_are_read(make):
     assert make("fbeta:beta=2", prevalence=0.1).metric == FBeta(2)

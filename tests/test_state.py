@@ -107,6 +107,52 @@ def test_scheduling_q_does_not_recompile():
             compiled(z, y)
 
 
+def test_scheduling_blend_does_not_recompile():
+    torch._dynamo.reset()
+    loss = SurrogateLoss(FBeta(1), prevalence=0.1, blend=0.5)
+    compiled = torch.compile(loss, fullgraph=True, backend="eager")
+    z, y = batch()
+    compiled(z.requires_grad_(), y)
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        for blend in (0.1, 0.5, 1.0, 0.0):
+            loss.blend = blend
+            torch.testing.assert_close(compiled(z, y), loss(z, y))
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("q", lambda value: TangentLoss(FBeta(1), q=value)),
+        ("blend", lambda value: SurrogateLoss(FBeta(1), prevalence=0.1, blend=value)),
+    ],
+)
+@pytest.mark.parametrize("assign", [False, True])
+def test_a_resumed_run_goes_on_with_what_was_scheduled(name, make, assign):
+    loss, fresh = make(1.0), make(1.0)
+    setattr(loss, name, 0.25)
+    # As part of a model, where names have a prefix.
+    model, other = torch.nn.ModuleDict({"loss": loss}), torch.nn.ModuleDict({"loss": fresh})
+    other.load_state_dict(copy.deepcopy(model.state_dict()), assign=assign)
+    assert getattr(fresh, name) == 0.25
+    z, y = batch()
+    torch.testing.assert_close(fresh(z, y), loss(z, y))
+    setattr(fresh, name, 0.5)
+    assert getattr(fresh, name) == 0.5
+
+
+@pytest.mark.parametrize("assign", [False, True])
+def test_a_state_from_before_blend_was_kept_leaves_it(assign):
+    loss = SurrogateLoss(FBeta(1), prevalence=0.1, blend=0.25)
+    old = SurrogateLoss(FBeta(1), prevalence=0.1).state_dict()
+    assert old == {}
+    torch.nn.ModuleDict({"loss": loss}).load_state_dict(old, assign=assign)
+    assert loss.load_state_dict(old, assign=assign).missing_keys == []
+    assert loss.blend == 0.25
+    assert old == {}, "what was handed in stays as it was"
+    loss.blend = 0.5
+    assert loss.blend == 0.5
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("case", [LOSSES[1], LOSSES[13], LOSSES[-1]], ids=str)
 def test_compiles_with_inductor(case):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, Never, TypedDict
 
 import numpy as np
 import torch
@@ -19,9 +20,17 @@ from fbeta.losses import fused
 from fbeta.metrics import Metric, check_prevalence
 from fbeta.metrics import metric as read_metric
 from fbeta.running import AVERAGES, Exact, one_of
+from fbeta.spelling import did_you_mean
 from fbeta.task import TASKS, WIDE, Batch, check_task, convert, validate
 
 REDUCTIONS = ("mean", "sum", "none")
+#: What people know from PyTorch's losses, and what says the same here; weights of classes see `unknown_keyword`.
+ELSEWHERE = {
+    "num_classes": "the number of classes is num_labels, with task='multiclass' (or 'multilabel')",
+    "label_smoothing": "targets of binary tasks may be soft instead, in [0, 1], as target * (1 - s) + s / 2 is",
+    "size_average": "use reduction='mean' or 'sum'",
+    "reduce": "use reduction='mean', 'sum' or 'none'",
+}
 
 
 class Options(TypedDict, total=False):
@@ -91,7 +100,10 @@ class Loss(Exact, ABC):
         check: bool | None = None,
         process_group: dist.ProcessGroup | None = None,
         sync: bool = True,
+        **unknown: Never,
     ) -> None:
+        for keyword in unknown:
+            raise TypeError(unknown_keyword(type(self), keyword))
         super().__init__()
         check_task(task, num_labels)
         one_of("average", average, AVERAGES if task == "multilabel" else AVERAGES[:2])
@@ -189,7 +201,7 @@ class Loss(Exact, ABC):
         self,
         kernels: ModuleType,
         tensors: tuple[Tensor, Tensor, Tensor | None],
-        run: Callable[[Tensor, float, bool], tuple[Tensor, Tensor | None]],
+        run: fused.Pass,
         plain: Callable[[Batch], Tensor],
         group: dist.ProcessGroup | None,
     ) -> tuple[Tensor, Tensor]:
@@ -324,6 +336,34 @@ class RowLoss(Loss):
         # Only a mean needs to know what the other ranks hold.
         total = ranks.total(w.sum(), group if self.reduction == "mean" else None)
         return self.reduce(self.elements(z, y), w, total, group)
+
+
+def unknown_keyword(loss: type[Loss], keyword: str) -> str:
+    """What to say of a keyword that a loss does not take: what serves here, or the nearest name.
+
+    >>> unknown_keyword(Loss, "reduce")
+    "Loss takes no reduce: use reduction='mean', 'sum' or 'none'."
+    """
+    if keyword in ELSEWHERE:
+        return f"{loss.__name__} takes no {keyword}: {ELSEWHERE[keyword]}."
+    makers = [inspect.signature(cls.__init__) for cls in loss.__mro__ if issubclass(cls, Loss)]
+    known = [p.name for make in makers for p in make.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    choices = sorted({*known} - {"self"})
+    if keyword in ("weight", "pos_weight"):
+        rows = (
+            "rows are weighed in the call, loss(logits, target, weight), and " if keyword == "weight" else ""
+        )
+        if "weighting" in choices:
+            classes = "weighting=(1, w) counts a positive w times"
+        elif loss.uses_metric:
+            classes = (
+                "class_counts=(negatives, positives) and the metric, for example FBeta(2), weigh the classes"
+            )
+        else:
+            classes = "weighting=(1, w) of BalancedBCELoss or SurrogateLoss counts a positive w times"
+        return f"{loss.__name__} takes no {keyword}: {rows}{classes}."
+    hint = did_you_mean(keyword, choices)
+    return f"{loss.__name__} takes no {keyword!r}.{hint} Choices: {', '.join(choices)}."
 
 
 @torch.enable_grad()

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fbeta.geometry import Anchors
+from fbeta.losses import fused
 from fbeta.losses.module import Options
 from fbeta.losses.per_class import BalancedLoss
 from fbeta.losses.weighting import Weighting
@@ -206,9 +207,9 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
       pair (negatives, positives). `q` in [0, 1] is the noise-robust form.
     - `blend` in [0, 1] mixes in that share of cross entropy under the same class weights, whose gradient does not
       fade on the plateau: (1 − blend)·L + blend·CE. Of six remedies a constant 0.5 was the best on the paper's
-      data sets (docs/reproduction.md); assign ``loss.blend`` to schedule it. None is the paper's loss; then, after
-      250 training steps, 500, 1,000 and so on, a batch that is called positive from the first row to the last raises
-      a warning (`watch=False`: it does not).
+      data sets (docs/reproduction.md); assign ``loss.blend`` to schedule it (it is part of the state, so a loaded
+      state brings its own). None is the paper's loss; then, after 250 training steps, 500, 1,000 and so on, a batch
+      that is called positive from the first row to the last raises a warning (`watch=False`: it does not).
     - Other arguments: see `Loss`.
 
     Shape: `logits` and `target` as the task says; result ``()``, or the target's shape if reduction is "none".
@@ -245,9 +246,8 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
         self.reaches = Reaches(self.target_metric, self.prevalence, self.q)
         self.watch = watch and blend is None
         self._steps, self._next_look = 0, FIRST_LOOK
-        self._blends = blend is not None
         share = None if blend is None else torch.tensor(check_blend(blend), dtype=torch.float64)
-        self.register_buffer("_blend", share, persistent=False)
+        self.register_buffer("_blend", share)
 
     @property
     def blend(self) -> float | None:
@@ -261,6 +261,18 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
                 "This loss was made without blend; give blend=0.0 at construction to schedule it."
             )
         self._blend.fill_(check_blend(value))
+
+    def _share(self) -> float | Tensor | None:
+        """The share as it is now: a number where the host may look, else a copy on the device."""
+        if self._blend is None:
+            return None
+        return float(self._blend) if fused.at_hand(self._blend) else self._blend.clone()
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        # States were once saved without the share: one of those leaves it as it is.
+        if self._blend is not None and "_blend" not in self._non_persistent_buffers_set:
+            state_dict.setdefault(f"{prefix}_blend", self._blend)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def forward(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
         """Loss of a batch of logits against targets; `weight` has the target's shape, and 2 is a row twice."""
@@ -297,31 +309,41 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
         weight: Tensor | None,
         group: dist.ProcessGroup | None,
     ) -> Tensor | None:
-        """One pass for loss and gradient."""
-        if self._blends:
-            return None
+        """One pass for loss and gradient; a second one for the cross entropy of a blend."""
         assert self.reaches.plain is not None
         assert self.pair is not None
-        reaches, pair = self.reaches.plain, self.pair
+        reaches, pair, share = self.reaches.plain, self.pair, self._share()
+        if share is not None and (logits.device.type != "cpu" or self.table.device != logits.device):
+            return None  # two passes have been tried on the CPU only
+        rows = target, weight, self.ignore_index
 
-        def run(z: Tensor, factor: float, grad: bool) -> tuple[Tensor, Tensor | None]:
-            sums, gradient = kernels.surrogate(
-                z, target, weight, self.ignore_index, *reaches, pair, factor, grad=grad
-            )
+        def paper(z: Tensor, factor: float, grad: bool) -> tuple[Tensor, Tensor | None]:
+            sums, gradient = kernels.surrogate(z, *rows, *reaches, pair, factor, grad=grad)
             return sums, gradient
 
-        def plain(batch: Batch) -> Tensor:
-            return self.elements(batch.logits, batch.target)
+        def entropy(z: Tensor, factor: float, grad: bool) -> tuple[Tensor, Tensor | None]:
+            # Under class weights it is also the tangent loss at such costs, which has the quicker kernel.
+            costs = F.pad(self.table, (0, 1))
+            sums, gradient = kernels.tangent(z, *rows, costs, factor, False, grad=grad)
+            return sums[:2], gradient
 
+        def plain(batch: Batch) -> Tensor:
+            return self._mixed(batch.logits, batch.target, share)
+
+        run = paper if share is None else fused.mixed(paper, entropy, share)
         return self.row_sum(kernels, (logits, target, weight), run, plain, group)[0]
 
     def elements(self, logits: Tensor, target: Tensor) -> Tensor:
         """Log distances under class weights."""
+        return self._mixed(logits, target, self._share())
+
+    def _mixed(self, logits: Tensor, target: Tensor, share: float | Tensor | None) -> Tensor:
         weights = self.numbers(logits.dtype)
         loss = surrogate_loss(logits, target, self.reaches(logits.dtype), weights=weights)
-        if self._blend is None:
+        if share is None:
             return loss
-        share = self._blend.to(logits.dtype)
+        if isinstance(share, Tensor):
+            share = share.to(logits.dtype)
         return (1 - share) * loss + share * surrogate_loss(logits, target, CROSS_ENTROPY, weights=weights)
 
 

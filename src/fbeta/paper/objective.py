@@ -35,6 +35,8 @@ class Scheduled(nn.Module):
     def __init__(self, loss: SurrogateLoss, schedule: Callable[[int], float]) -> None:
         super().__init__()
         self.loss, self.schedule = loss, schedule
+        # The epoch says the share, so a checkpoint need not.
+        loss.register_buffer("_blend", loss._blend, persistent=False)
 
     def at_epoch(self, epoch: int) -> None:
         """Set the share."""

@@ -12,13 +12,16 @@ import os
 import warnings
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from fbeta.geometry import Confusion
 from fbeta.task import keeps
+
+#: From logits, the factor of the gradient and whether it is wanted: sums (Σwℓ, Σw) and the gradient.
+Pass: TypeAlias = Callable[[Tensor, float, bool], tuple[Tensor, Tensor | None]]
 
 #: Set FBETA_FUSED=0 to keep to the plain path.
 ENABLED = os.environ.get("FBETA_FUSED", "1") != "0"
@@ -73,6 +76,29 @@ def _cuda() -> ModuleType | None:
         warnings.warn("Triton is not installed: losses on CUDA take the plain, slower path.", stacklevel=2)
         return None
     return cuda
+
+
+def mixed(one: Pass, other: Pass, share: float | Tensor) -> Pass:
+    """A pass of (1 − share)·ℓ₁ + share·ℓ₂ from those of two row losses; a loss that has no part is not computed.
+
+    >>> def of(loss):
+    ...     return lambda z, factor, grad: (torch.tensor([loss, 1.0]), torch.full_like(z, factor * loss))
+    >>> mixed(of(1.0), of(3.0), 0.25)(torch.zeros(2), 2.0, True)
+    (tensor([1.5000, 1.0000]), tensor([3., 3.]))
+    """
+    if isinstance(share, float) and share in (0.0, 1.0):
+        return other if share else one
+
+    def run(z: Tensor, factor: float, grad: bool) -> tuple[Tensor, Tensor | None]:
+        exact = z.to(torch.promote_types(z.dtype, torch.float32))  # the mix is rounded, not its parts
+        (sums, gradient), (others, second) = one(exact, factor, grad), other(exact, factor, grad)
+        total = (1 - share) * sums + share * others
+        if gradient is None or second is None:
+            return total, None
+        part = share.to(exact.dtype) if isinstance(share, Tensor) else share
+        return total, gradient.lerp_(second, part).to(z.dtype)
+
+    return run
 
 
 class RowSum(torch.autograd.Function):
