@@ -1,8 +1,12 @@
 """One class of many, rows and maps: the largest score is the best decision for macro F."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
 import torch.nn.functional as F
 from sklearn.metrics import f1_score, fbeta_score
 
@@ -18,7 +22,9 @@ from fbeta import (
 )
 from fbeta.losses import get
 from fbeta.losses.argmax import argmax_loss, argmax_rule, pairwise_weights
-from fbeta.task import one_against_rest
+from fbeta.losses.surrogate import box_cox
+from fbeta.running import FEW, cells, decisions
+from fbeta.task import convert, one_against_rest
 
 C = 3
 
@@ -56,11 +62,12 @@ def test_one_against_rest_keeps_its_digits_and_gradients():
 
 @pytest.mark.parametrize("q", [0.0, 0.4, 1.0])
 def test_gradcheck(q):
-    z = torch.randn(4, C, dtype=torch.float64, requires_grad=True)
-    y = F.one_hot(torch.tensor([0, 2, 1, 0]), C).double()
     weights = torch.tensor([1.0, 2.0, 4.0]).double()
-    assert torch.autograd.gradcheck(lambda z: argmax_loss(z, y, weights, q), z)
-    assert torch.autograd.gradgradcheck(lambda z: argmax_loss(z, y, weights, q), z)
+    for shape in ((4, C), (1, C, 2, 2)):
+        z = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+        y = torch.tensor([0, 2, 1, 0]).reshape(shape[:1] + shape[2:])
+        assert torch.autograd.gradcheck(lambda z, y=y: argmax_loss(z, y, weights, q), z)
+        assert torch.autograd.gradgradcheck(lambda z, y=y: argmax_loss(z, y, weights, q), z)
 
 
 def test_pairwise_weights_are_exact_for_two_classes():
@@ -292,12 +299,20 @@ def test_bad_input(call, says):
 def test_compiles_and_reads_nothing():
     torch._dynamo.reset()
     logits, y = data()
-    for make in EVERY[:3]:
-        plain, compiled = make(), torch.compile(make(), fullgraph=True, backend="aot_eager")
+    maps, target = logits.reshape(3, 4, 5, C).movedim(-1, 1), y.reshape(3, 4, 5)
+    cases = [(make(), logits, y) for make in EVERY[:3]]
+    cases += [(EVERY[1](ignore_index=0, q=0.5), maps, target), (EVERY[0](average="micro"), maps, target)]
+    for plain, z, y in cases:
+        compiled = torch.compile(copy.deepcopy(plain), fullgraph=True, backend="aot_eager")
         for _ in range(2):
-            torch.testing.assert_close(
-                compiled(logits.clone().requires_grad_(), y), plain(logits.clone().requires_grad_(), y)
-            )
+            both = [z.clone().requires_grad_() for _ in range(2)]
+            value, expected = compiled(both[0], y), plain(both[1], y)
+            torch.testing.assert_close(value, expected)
+            value.backward()
+            expected.backward()
+            torch.testing.assert_close(both[0].grad, both[1].grad)
+        for key, state in plain.state_dict().items():
+            torch.testing.assert_close(compiled.state_dict()[f"_orig_mod.{key}"], state)
 
 
 def test_macro_scores_equal_scikit_learn():
@@ -324,3 +339,211 @@ def test_losses_of_the_true_class():
     for name in ("focal", "asymmetric", "ldam"):
         with pytest.raises(ValueError, match="cannot do task='multiclass'; it can do binary"):
             get(name, class_counts=[80, 15, 5], task="multiclass", num_labels=C)
+
+
+def by_columns(loss, logits, y, w=None):
+    """The loss by its definition, every class a column against the rest, and the counts it adds to the state."""
+    batch = convert(logits, y, w, task="multiclass", ignore_index=loss.ignore_index)
+    z, hot, weight = batch
+    gain, offset = loss.gain
+    c = torch.ones(())
+    if loss.columns:
+        c = pairwise_weights(gain - offset, offset)
+        if loss.prevalence is not None:
+            seen = Confusion(*(loss.seen or loss.running).counts)
+            stream = seen.prevalence if loss.stream is None else loss.stream
+            population = torch.tensor(loss.prevalence)
+            c = c * torch.where((stream > 0) & (stream < 1), population / stream, 1.0)
+    elements = weight * c.to(z.dtype) * hot * -box_cox(F.logsigmoid(z), loss.q)
+    if loss.counts == "soft":
+        decided = decisions(z.detach(), soft=True)
+    else:
+        called = F.one_hot(z.argmax(-1), z.shape[-1]).to(z.dtype)
+        decided = called, 1 - called
+    value = elements.sum()
+    if loss.reduction == "none":
+        value = elements.sum(-1).reshape(y.shape)
+    elif loss.reduction == "mean":
+        value = value / weight[:, 0].sum().clamp(min=1e-30)
+    return value, cells(batch, decided, columns=loss.columns)
+
+
+RATES = [0.7, 0.2, 0.1]
+OPTIONS = [
+    *({"q": q, "average": average} for q in (0.0, 0.5, 0.7, 1.0) for average in ("macro", "micro")),
+    {"counts": "soft"},
+    {"counts": "soft", "average": "micro"},
+    {"counts": "given", "prevalence": RATES},
+    {"prevalence": RATES, "memory": 20},
+    {"prevalence": RATES, "class_counts": [30, 30, 40], "q": 0.5},
+    {"accumulate": 2, "warmup": 0},
+    {"reduction": "sum", "q": 0.7},
+    {"reduction": "none", "q": 0.7},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("maps", [False, True])
+@pytest.mark.parametrize("ignored", [False, True])
+def test_the_true_class_alone_gives_what_columns_give(options, maps, ignored):
+    loss = TangentLoss(
+        FBeta(2), task="multiclass", num_labels=C, ignore_index=255 if ignored else None, **options
+    )
+    twin = copy.deepcopy(loss)
+    for step in range(4):
+        logits, y = data(60, seed=step)
+        w = None if step == 1 else torch.rand(60, generator=torch.Generator().manual_seed(step)).double()
+        if ignored:
+            y[::7] = 255
+            logits[::7] = torch.tensor([torch.nan, torch.inf, -torch.inf]).double()
+        if maps:
+            logits = logits.reshape(3, 4, 5, C).movedim(-1, 1)
+            y, w = y.reshape(3, 4, 5), None if w is None else w.reshape(3, 4, 5)
+        found, wanted = (logits.clone().requires_grad_() for _ in range(2))
+        expected, counts = by_columns(twin, wanted, y, w)
+        value = loss(found, y, w)
+        (twin.seen or twin.running).add(counts)
+        torch.testing.assert_close(value, expected)
+        value.sum().backward()
+        expected.sum().backward()
+        torch.testing.assert_close(found.grad, wanted.grad)
+        for key, state in twin.state_dict().items():
+            torch.testing.assert_close(loss.state_dict()[key], state)
+    before = copy.deepcopy(loss.state_dict())
+    with torch.no_grad():
+        loss(logits, y, w)
+    value = loss.eval()(logits, y, w)
+    torch.testing.assert_close(value, by_columns(twin, logits, y, w)[0])
+    assert all(torch.equal(loss.state_dict()[key], state) for key, state in before.items())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("q", [0.0, 0.5, 0.7, 1.0])
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1e4])
+@pytest.mark.parametrize("classes", [2, 19, FEW + 100])
+def test_sixth_digit_of_rows_and_maps(dtype, q, scale, classes):
+    generator = torch.Generator().manual_seed(0)
+    maps = (torch.randn(2, classes, 8, 8, generator=generator) * scale).clamp(-1e4, 1e4).to(dtype)
+    maps[0, 0, 0, 0] = 1e4
+    target = torch.randint(classes, (2, 8, 8), generator=generator)
+    loss = TangentLoss(FBeta(1), task="multiclass", num_labels=classes, q=q, reduction="none").eval()
+    rows = maps.movedim(1, -1).reshape(-1, classes)
+    for logits, y in ((maps, target), (rows, target.flatten())):
+        z, exact = logits.clone().requires_grad_(), logits.double().requires_grad_()
+        value, (expected, _) = loss(z, y), by_columns(loss, exact, y)
+        assert value.dtype == torch.float32
+        assert ((value - expected).abs() <= 1e-6 * expected.abs().clamp(min=1)).all()
+        value.sum().backward()
+        expected.sum().backward()
+        assert z.grad.dtype == dtype
+        rounding = 1e-6 + torch.finfo(dtype).eps / 2 * exact.grad.abs()
+        assert ((z.grad.double() - exact.grad).abs() <= rounding).all()
+
+
+def test_gradients_of_other_classes_keep_their_digits_where_the_true_one_is_sure():
+    logits = torch.tensor([[40.0, 0.0, -20.0]], requires_grad=True)
+    TangentLoss(FBeta(1), task="multiclass", num_labels=C)(logits, torch.tensor([0])).backward()
+    torch.testing.assert_close(logits.grad[0, 1:].double(), torch.tensor([-40.0, -60.0]).double().exp())
+
+
+@pytest.mark.parametrize("shape", [(40, 5), (2, 5, 4, 5), (4, 5, 10), (2, FEW + 1, 4, 5), (3, 300, 2, 2)])
+def test_the_first_of_equal_scores_is_called(shape):
+    generator = torch.Generator().manual_seed(0)
+    count = shape[1]
+    logits = torch.randint(0, 3, shape, generator=generator).float()
+    y = torch.randint(count, shape[:1] + shape[2:], generator=generator)
+    c = RunningConfusion(memory=None, task="multiclass", num_labels=count)(logits, y)
+    called, hot = (F.one_hot(x.flatten(), count).double() for x in (logits.argmax(1), y))
+    expected = Confusion.from_predictions(called, hot, axis=0)
+    for found, wanted in zip(c, expected, strict=True):
+        assert torch.equal(found, wanted)
+
+
+def test_a_class_that_is_out_of_the_question():
+    """A logit of −∞ for another class is a probability of zero, as in CrossEntropyLoss."""
+    logits, y = data()
+    logits[y != 2, 2] = -torch.inf
+    z, twin = logits.clone().requires_grad_(), logits.clone().requires_grad_()
+    value = TangentLoss(FBeta(1), task="multiclass", num_labels=C, average="micro")(z, y)
+    expected = F.cross_entropy(twin, y)
+    torch.testing.assert_close(value, expected)
+    value.backward()
+    expected.backward()
+    torch.testing.assert_close(z.grad, twin.grad)
+
+
+def test_transforms():
+    """In evaluation the loss is a function: vmap, its gradients and second derivatives."""
+    stacked = torch.stack([data(seed=k)[0] for k in range(3)])
+    y = torch.stack([data(seed=k)[1] for k in range(3)])
+    for q in (0.0, 0.5, 1.0):
+        loss = TangentLoss(FBeta(2), RATES, task="multiclass", num_labels=C, q=q, check=False).eval()
+        one_by_one = torch.stack([by_columns(loss, a, b)[0] for a, b in zip(stacked, y, strict=True)])
+        torch.testing.assert_close(torch.func.vmap(loss)(stacked, y), one_by_one)
+        z = stacked.clone().requires_grad_()
+        slopes = [torch.autograd.grad(by_columns(loss, a, b)[0], a)[0] for a, b in zip(z, y, strict=True)]
+        torch.testing.assert_close(torch.func.vmap(torch.func.grad(loss))(stacked, y), torch.stack(slopes))
+        few = stacked[0, :5].clone().requires_grad_()
+        assert torch.autograd.gradgradcheck(lambda z, loss=loss: loss(z, y[0, :5]), few)
+
+
+def test_weights_have_their_gradient():
+    logits, y = data()
+    loss = TangentLoss(FBeta(1), RATES, task="multiclass", num_labels=C)
+    w = torch.rand(60, dtype=torch.float64, requires_grad=True)
+    expected = torch.autograd.grad(loss.eval()(logits, y, w), w)[0]
+    torch.testing.assert_close(torch.autograd.grad(loss.train()(logits, y, w), w)[0], expected)
+
+
+@pytest.mark.parametrize("shape", [(0, C), (0, C, 4, 4), (2, C, 0, 4)])
+def test_nothing_at_all_is_zero(shape):
+    loss = TangentLoss(FBeta(1), task="multiclass", num_labels=C)
+    z = torch.zeros(shape, requires_grad=True)
+    value = loss(z, torch.zeros(shape[:1] + shape[2:]).long())
+    value.backward()
+    assert value == 0
+    assert z.grad.shape == shape
+    assert (loss.running.counts == 0).all()
+
+
+RANKED = [
+    lambda: EVERY[0](),
+    lambda: EVERY[1](q=0.5, reduction="sum"),
+    lambda: EVERY[0](average="micro", counts="soft"),
+]
+
+
+def steps(loss, part):
+    """Three steps with the rows of one rank: values, gradients and state."""
+    values, slopes = [], []
+    for step in range(3):
+        logits, y = data(60, seed=step)
+        w = torch.rand(60, generator=torch.Generator().manual_seed(step)).double()
+        z = logits.requires_grad_()
+        value = loss(z[part], y[part], w[part])
+        value.backward()
+        values.append(value.detach())
+        slopes.append(z.grad)
+    return torch.stack(values), torch.stack(slopes), loss.state_dict()
+
+
+def work(rank, folder):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    part = slice(0, 43) if rank == 0 else slice(43, 60)
+    torch.save([steps(make(), part) for make in RANKED], f"{folder}/{rank}.pt")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+@pytest.mark.xdist_group("ranks")
+def test_two_ranks_are_one_process(tmp_path):
+    mp.spawn(work, args=(tmp_path,), nprocs=2)
+    ranks = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
+    for make, first, second in zip(RANKED, *ranks, strict=True):
+        values, slopes, state = steps(make(), slice(None))
+        torch.testing.assert_close((first[0] + second[0]) / 2, values)  # DDP takes the average
+        torch.testing.assert_close((first[1] + second[1]) / 2, slopes)
+        for key, wanted in state.items():
+            torch.testing.assert_close(first[2][key], wanted)
+            torch.testing.assert_close(second[2][key], wanted)

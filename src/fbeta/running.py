@@ -10,29 +10,29 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.functional import one_hot
 
 from fbeta import ranks
 from fbeta.geometry import Confusion
-from fbeta.task import WIDE, Batch, check_task, read
+from fbeta.task import WIDE, Batch, check_task, convert, keeps, validate
 
 #: Over labels or classes; "each" takes labels for problems of their own.
 AVERAGES = ("macro", "micro", "each")
+#: Maps of more classes than this are taken apart into rows: across maps a softmax adds up class by class, and with
+#: some hundred classes it would lose the sixth digit.
+FEW = 64
 
 
-def decisions(logits: Tensor, *, soft: bool, exclusive: bool = False) -> tuple[Tensor, Tensor]:
+def decisions(logits: Tensor, *, soft: bool) -> tuple[Tensor, Tensor]:
     """How much of each element is called positive, and how much negative.
 
-    Hard: f ≥ ½ (z ≥ 0), or the largest of a row if classes are `exclusive`. Soft: f and 1 − f, each to full
-    precision.
+    Hard: f ≥ ½ (z ≥ 0). Soft: f and 1 − f, each to full precision.
 
     >>> decisions(torch.tensor([0.0, -1.0]), soft=False)
     (tensor([1., 0.]), tensor([0., 1.]))
     """
     if soft:
         return torch.sigmoid(logits), torch.sigmoid(-logits)
-    called = one_hot(logits.argmax(-1), logits.shape[-1]) if exclusive else logits >= 0
-    yes = called.to(logits.dtype)
+    yes = (logits >= 0).to(logits.dtype)
     return yes, 1 - yes
 
 
@@ -41,7 +41,7 @@ def cells(batch: Batch, decided: tuple[Tensor, Tensor], *, columns: bool) -> Ten
 
     Shape: ``(4,)``, or ``(4, K)`` if `columns` keeps the last axis apart. Soft counts carry a gradient.
 
-    >>> b = read(torch.tensor([2.0, -1.0, 3.0]), torch.tensor([1, 1, 0]))
+    >>> b = convert(torch.tensor([2.0, -1.0, 3.0]), torch.tensor([1, 1, 0]))
     >>> cells(b, decisions(b.logits, soft=False), columns=False)
     tensor([1., 1., 1., 0.])
     """
@@ -52,6 +52,62 @@ def cells(batch: Batch, decided: tuple[Tensor, Tensor], *, columns: bool) -> Ten
     # Summed one by one: a stack of all four would be the largest tensor of a step.
     parts = (hit * yes, miss * yes, hit * no, miss * no)
     return torch.stack([part.reshape(shape).sum(0) for part in parts])
+
+
+def classes(
+    logits: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_index: int | None = None
+) -> Batch:
+    """Logits of many classes with integer targets and weights, for decisions by the largest score.
+
+    Shape: ``(N, C, *)`` and ``(N, *)``; maps of more than `FEW` classes come back as rows. Ignored elements have
+    weight 0 and harmless contents.
+
+    >>> classes(torch.tensor([[0.0, 2.0]]), torch.tensor([255]), ignore_index=255)
+    Batch(logits=tensor([[0., 0.]]), target=tensor([0]), weight=tensor([0.]))
+    """
+    z = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    y = target.long()
+    w = torch.ones_like(y, dtype=z.dtype) if weight is None else weight.to(z.dtype)
+    if ignore_index is not None:
+        kept = keeps(y, ignore_index)
+        z, y, w = torch.where(kept.unsqueeze(1), z, 0.0), torch.where(kept, y, 0), torch.where(kept, w, 0.0)
+    if z.ndim > 2 and z.shape[1] > FEW:
+        return Batch(z.movedim(1, -1).reshape(-1, z.shape[1]), y.flatten(), w.flatten())
+    return Batch(z, y, w)
+
+
+@torch.no_grad()
+def class_cells(batch: Batch, *, columns: bool) -> Tensor:
+    """Count a batch of `classes`, each against the rest, where the largest score is called: TP, FP, FN, TN.
+
+    Shape: ``(4, C)``, or ``(4,)`` if not `columns`.
+
+    >>> b = classes(torch.tensor([[2.0, 1.0], [3.0, 0.0]]), torch.tensor([0, 1]))
+    >>> class_cells(b, columns=True).tolist()
+    [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
+    """
+    z, y, w = batch
+    # Each map by itself: on a device all pixels would queue for the few places that they are added to.
+    called, y, w = (x.flatten(1) if x.ndim > 1 else x.unsqueeze(0) for x in (_largest(z), y, w.double()))
+    hit = called == y
+    right, wrong = w * hit, w * ~hit
+    none = w.new_zeros(len(y), z.shape[1])
+    found = [none.scatter_add(1, k, x).sum(0) for k, x in ((y, right), (called, wrong), (y, wrong))]
+    rest = (w.sum() - sum(found)).clamp(min=0)  # rounding must not take it below nothing
+    counts = torch.stack([*found, rest])
+    return counts if columns else counts.sum(1)
+
+
+def _largest(scores: Tensor) -> Tensor:
+    """The class with the largest score, the first of equals."""
+    if scores.ndim == 2:
+        return scores.max(1).indices
+    # Across maps torch's own goes pixel by pixel, which is slow. Of those on top the first has the largest number, a
+    # byte for at most FEW classes. NaN is never on top, and such a pixel is called the last class.
+    count = scores.shape[1]
+    number = torch.arange(count, 0, -1, dtype=torch.uint8, device=scores.device)
+    top = (scores >= scores.amax(1, keepdim=True)) * number.reshape(-1, *[1] * (scores.ndim - 2))
+    return count - top.amax(1).clamp(min=1).long()
 
 
 class Exact(nn.Module):
@@ -152,17 +208,15 @@ class RunningConfusion(Exact):
     def forward(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Confusion:
         """Count a batch if training; return the running counts."""
         if self.advancing:
-            batch = read(
-                logits,
-                target,
-                weight,
-                task=self.task,
-                num_labels=self.num_labels,
-                ignore_index=self.ignore_index,
-                check=self.check,
+            tensors, ignore = (logits, target, weight), self.ignore_index
+            validate(
+                *tensors, task=self.task, num_labels=self.num_labels, ignore_index=ignore, check=self.check
             )
-            decided = decisions(batch.logits, soft=self.soft, exclusive=self.task == "multiclass")
-            found = cells(batch, decided, columns=self.columns)
+            if self.task == "multiclass" and not self.soft:
+                found = class_cells(classes(*tensors, ignore_index=ignore), columns=self.columns)
+            else:
+                batch = convert(*tensors, task=self.task, ignore_index=ignore)
+                found = cells(batch, decisions(batch.logits, soft=self.soft), columns=self.columns)
             self.add(ranks.total(found, ranks.group_of(self.process_group, self.sync)))
         return self.confusion
 

@@ -6,6 +6,8 @@ imbalance almost all of the target is offset, the same for every row, and little
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -20,19 +22,21 @@ def argmax_loss(logits: Tensor, target: Tensor, weights: Tensor, q: float | Tens
 
     Its minimiser is :math:`f_j ∝ (c_j η_j)^{1/(1-q)}`, so the largest score is the largest :math:`c_j η_j`.
 
-    Shape: `logits` ``(N, C)`` of each class against the rest (`fbeta.task.one_against_rest`), `target` one-hot
-    ``(N, C)``, `weights` ``(C,)`` or ``()``; result ``(N, C)``, a row's loss being its sum.
+    Shape: `logits` ``(N, C, *)``, f being their softmax, `target` classes ``(N, *)``, `weights` ``(C,)``; result
+    ``(N, *)``.
 
-    >>> argmax_loss(torch.zeros(1, 2), torch.tensor([[0.0, 1.0]]), torch.ones(2)).sum()
-    tensor(0.6931)
+    >>> argmax_loss(torch.zeros(1, 2), torch.tensor([1]), torch.ones(2))
+    tensor([0.6931])
 
     Reference: [zhang2018]
     """
-    lost: Tensor = -box_cox(F.logsigmoid(logits), q)
-    return weights * target * lost
+    # Not nll_loss: of maps on CUDA it refuses torch.use_deterministic_algorithms.
+    log_f = F.log_softmax(logits, 1).gather(1, target.unsqueeze(1)).squeeze(1)
+    lost: Tensor = -box_cox(log_f, q)
+    return weights.index_select(0, target.flatten()).reshape(target.shape) * lost
 
 
-def pairwise_weights(right: Tensor, wrong: Tensor) -> Tensor:
+def pairwise_weights(right: Any, wrong: Any, xp: Any = torch) -> Any:
     r"""Weights c under which the largest :math:`c_j η_j` comes nearest to the best call.
 
     .. math:: \log c_k = \frac1C \sum_j \log \frac{r_k + w_j}{r_j + w_k}
@@ -43,7 +47,7 @@ def pairwise_weights(right: Tensor, wrong: Tensor) -> Tensor:
     squares fit of their logarithms (exact for two classes). At a perfect score they are equal, which is cross
     entropy; at a poor one they go with the inverse size of a class.
 
-    Shape: `right`, `wrong` ``(C,)``; result ``(C,)``, with mean one.
+    Shape: `right`, `wrong` ``(C,)``; result ``(C,)``, with mean one. Arrays are those of `xp`: torch or NumPy.
 
     >>> pairwise_weights(torch.tensor([1.0, 4.0]), torch.tensor([1.0, 4.0]))
     tensor([1., 1.])
@@ -51,7 +55,7 @@ def pairwise_weights(right: Tensor, wrong: Tensor) -> Tensor:
     Reference: [narasimhan2015b]
     """
     ratios = (right[:, None] + wrong) / (right + wrong[:, None])
-    c = torch.exp(torch.log(ratios).mean(-1))
+    c = xp.exp(xp.log(ratios).mean(-1))
     return c / c.mean()
 
 

@@ -19,8 +19,8 @@ from fbeta.losses.argmax import argmax_loss, pairwise_weights
 from fbeta.losses.module import Loss, Options, check_tensors
 from fbeta.losses.surrogate import box_cox, check_q
 from fbeta.metrics import tangent_costs
-from fbeta.running import RunningConfusion, cells, decisions, is_number, one_of
-from fbeta.task import Batch
+from fbeta.running import RunningConfusion, cells, class_cells, classes, decisions, is_number, one_of
+from fbeta.task import Batch, convert, validate
 
 
 def tangent_loss(
@@ -249,16 +249,18 @@ class TangentLoss(Loss, name="tangent"):
         a = b + right
         return a / a.mean(), b / a.mean()
 
-    def _argmax_elements(self, z: Tensor, y: Tensor) -> Tensor:
-        wrong, right = self._prices()
-        weights = pairwise_weights(right, wrong) if self.columns else torch.ones_like(right)
-        elements = argmax_loss(z, y, weights.to(z.dtype), self._power(z.dtype))
-        stream = self._stream()
-        if self.columns and stream is not None and self.population is not None:
-            # Rows of a class that the stream shows too often or too rarely count as the population has them.
-            share = torch.where(stream > 0, self.population / stream, 1.0).to(z.dtype)
-            elements = elements * (share * y).sum(-1, keepdim=True)
-        return elements * z.shape[-1]  # the shell takes the mean over columns; a row's loss is their sum
+    def _class_weights(self) -> Tensor:
+        """A weight for each class (multi-class)."""
+        if not self.columns:  # pooled over classes, a wrong call costs the same whatever it is
+            return self._q.new_ones(self.num_labels or 1)
+        known = self.running.counts, self.fresh, self.population, self.stream
+        return _quickly(self._weighed, *known, (self.seen or self.running).counts)
+
+    def _weighed(self, xp: Any, counts: Any, fresh: Any, population: Any, stream: Any, seen: Any) -> Any:
+        wrong, right = self._mixed(xp, counts, fresh, population, None)
+        weights, rate = pairwise_weights(right, wrong, xp), _rate(population, stream, seen)
+        # Rows of a class that the stream shows too often or too rarely count as the population has them.
+        return weights if rate is None else weights * xp.where(rate > 0, population / rate, 1.0)
 
     def probability(self, logits: Tensor) -> Tensor:
         r"""Turn logits of a model trained with this loss into probabilities of the population (q < 1).
@@ -328,18 +330,40 @@ class TangentLoss(Loss, name="tangent"):
             counter.add(sums[2:])
         return value
 
+    def forward(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Loss of a batch of logits against targets; `weight` has the target's shape, and 2 is a row twice."""
+        if self.task != "multiclass":
+            return super().forward(logits, target, weight)
+        # The shell would make a column of every class; the largest score needs the true class's alone.
+        given, ignore = (logits, target, weight), self.ignore_index
+        validate(*given, task=self.task, num_labels=self.num_labels, ignore_index=ignore, check=self.check)
+        self.same_device(self.running.counts, logits)
+        batch = classes(*given, ignore_index=ignore)
+        z, y, w = batch
+        weighted = w * argmax_loss(z, y, self._class_weights().to(z.dtype), self._power(z.dtype))
+        total, group = w.detach().sum(), None
+        if self.training and torch.is_grad_enabled():
+            group = ranks.group_of(self.process_group, self.sync)
+            if self.counts == "soft":
+                columns = convert(logits.detach(), target, weight, task=self.task, ignore_index=ignore)
+                found = cells(columns, decisions(columns.logits, soft=True), columns=self.columns)
+            else:
+                found = class_cells(batch, columns=self.columns)
+            sums = ranks.total(torch.cat([total.to(found.dtype).reshape(1), found.flatten()]), group)
+            (self.seen or self.running).add(sums[1:].reshape(found.shape))
+            total = sums[0]
+        if self.reduction == "none":
+            return weighted.reshape(target.shape)
+        part = weighted.sum() * ranks.size(group)
+        return part if self.reduction == "sum" else part / (total + (total == 0)).to(part.dtype)
+
     def loss_of(self, batch: Batch, group: dist.ProcessGroup | None) -> Tensor:
         """Weigh the batch with the costs of the state before it, then count it."""
         z, y, w = batch
         self.same_device(self.running.counts, z)
-        exclusive = self.task == "multiclass"
-        if exclusive:
-            elements = self._argmax_elements(z, y)
-        else:
-            c0, c1 = (c.to(z.dtype) for c in self.costs)
-            elements = tangent_loss(z, y, (c0, c1), self._power(z.dtype))
-        decided = decisions(z.detach(), soft=self.counts == "soft", exclusive=exclusive)
-        found = cells(batch, decided, columns=self.columns)
+        c0, c1 = (c.to(z.dtype) for c in self.costs)
+        elements = tangent_loss(z, y, (c0, c1), self._power(z.dtype))
+        found = cells(batch, decisions(z.detach(), soft=self.counts == "soft"), columns=self.columns)
         sums = ranks.total(torch.cat([w.sum().reshape(1), found.flatten()]), group)
         if self.training and torch.is_grad_enabled():
             (self.seen or self.running).add(sums[1:].reshape(found.shape))
