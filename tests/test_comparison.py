@@ -231,7 +231,10 @@ def test_a_method_scores_the_same_alone_and_in_company():
 def test_a_linear_model_of_few_rows_arrives_where_logistic_regression_does():
     t = table(300)
     (split,) = tasks(t, FBeta(1), 1, 5, 0)
-    X, y = Encoder.fit(t.take(split.train).features, t.columns).transform(t.features)[split.train], t.y[split.train]
+    X, y = (
+        Encoder.fit(t.take(split.train).features, t.columns).transform(t.features)[split.train],
+        t.y[split.train],
+    )
     peer = log_loss(y, LogisticRegression(C=1e6).fit(X, y).predict_proba(X))
     mine = compare(t, models="linear", losses="bce", seeds=1).candidate("linear, bce").epochs.loss
     assert peer < mine[-1] < 1.02 * peer

@@ -752,7 +752,9 @@ def test_a_common_word_taken_for_the_positive_class_is_said():
     fraud = rng.random(300) < 0.2
     X, y = rng.normal(size=(300, 2)) + fraud[:, None], np.where(fraud, "fraud", "ok")
     model = ThresholdClassifier(LogisticRegression())
-    with pytest.warns(UserWarning, match=r"'ok', 8\d% of the rows.*Give pos_label='fraud' if the rare one is meant"):
+    with pytest.warns(
+        UserWarning, match=r"'ok', 8\d% of the rows.*Give pos_label='fraud' if the rare one is meant"
+    ):
         model.fit(X, y)
     # Neither when it was asked for, nor for numbers, where 1 is what people mean.
     ThresholdClassifier(LogisticRegression(), pos_label="ok").fit(X, y)
