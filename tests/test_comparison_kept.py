@@ -162,7 +162,7 @@ def test_a_folder_of_something_else_is_refused(folder, tmp_path):
         compare(table(), folder=folder, **ASKED | {"folds": 3})
     for version in (1, 99):
         note.write_text(json.dumps(json.loads(whole) | {"version": version}))
-        with pytest.raises(ValueError, match=f"version is {version} there and 2 here\\); give another"):
+        with pytest.raises(ValueError, match=f"version is {version} there and 3 here\\); give another"):
             compare(table(), folder=folder, **ASKED)
     for damage in ("", whole[: len(whole) // 2], "[]", '"x"', "\udcff"):
         note.write_text(damage, errors="surrogateescape")
