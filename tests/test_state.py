@@ -1,5 +1,6 @@
 """State, reduction, weights and everything PyTorch does to a module."""
 
+import contextlib
 import copy
 import io
 import math
@@ -95,25 +96,27 @@ def test_compiles_in_one_graph_and_agrees(case):
     assert_same_state(state_of(loss), state_of(plain))
 
 
-def test_scheduling_q_does_not_recompile():
+@contextlib.contextmanager
+def compiled_once(loss):
     torch._dynamo.reset()
-    loss = TangentLoss(FBeta(1), prevalence=0.1)
     compiled = torch.compile(loss, fullgraph=True, backend="eager")
     z, y = batch()
     compiled(z.requires_grad_(), y)
     with torch._dynamo.config.patch(error_on_recompile=True):
+        yield compiled, z, y
+
+
+def test_scheduling_q_does_not_recompile():
+    loss = TangentLoss(FBeta(1), prevalence=0.1)
+    with compiled_once(loss) as (compiled, z, y):
         for q in (0.1, 0.5, 1.0, 0.0):
             loss.q = q
             compiled(z, y)
 
 
 def test_scheduling_blend_does_not_recompile():
-    torch._dynamo.reset()
     loss = SurrogateLoss(FBeta(1), prevalence=0.1, blend=0.5)
-    compiled = torch.compile(loss, fullgraph=True, backend="eager")
-    z, y = batch()
-    compiled(z.requires_grad_(), y)
-    with torch._dynamo.config.patch(error_on_recompile=True):
+    with compiled_once(loss) as (compiled, z, y):
         for blend in (0.1, 0.5, 1.0, 0.0):
             loss.blend = blend
             torch.testing.assert_close(compiled(z, y), loss(z, y))

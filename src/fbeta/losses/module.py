@@ -75,6 +75,8 @@ class Loss(Exact, ABC):
     reductions: ClassVar[tuple[str, ...]] = REDUCTIONS
     #: Tasks the loss can do.
     tasks: ClassVar[tuple[str, ...]] = TASKS
+    #: Whether a row of many classes has an element for each of them, or one alone.
+    by_class: ClassVar[bool] = True
     #: Whether the loss is built from the metric, or only remembers it.
     uses_metric: ClassVar[bool] = True
     #: The largest |∂ℓ/∂z| of an element before the caller's weight, as far as the host knows.
@@ -164,11 +166,14 @@ class Loss(Exact, ABC):
             value = None if kernels is None else self.fused_loss(kernels, logits, target, weight, group)
             if value is not None:
                 return value
-        batch = convert(logits, target, weight, task=self.task, ignore_index=self.ignore_index)
-        loss = self.loss_of(batch, group)
+        loss = self.loss_of(self.batch_of(logits, target, weight), group)
         if self.reduction == "none" and self.task == "multiclass":
-            return loss.mean(-1).reshape(target.shape)
+            return (loss.mean(-1) if self.by_class else loss).reshape(target.shape)
         return loss
+
+    def batch_of(self, logits: Tensor, target: Tensor, weight: Tensor | None) -> Batch:
+        """What `loss_of` is given: logits, targets and weights of one shape."""
+        return convert(logits, target, weight, task=self.task, ignore_index=self.ignore_index)
 
     def _warn_overflow(self, elements: int, size: int) -> None:
         """Warn where a gradient is known not to fit float16 (the host knows the class weights, not the rows)."""
@@ -241,7 +246,7 @@ class Loss(Exact, ABC):
         part = weighted.sum() * ranks.size(group)
         if self.reduction == "sum":
             # A row of many classes is one element: its loss is the mean of its columns, as "none" gives it.
-            return part / (self.num_labels or 1) if self.task == "multiclass" else part
+            return part / (self.num_labels or 1) if self.task == "multiclass" and self.by_class else part
         return part / (total + (total == 0)).to(part.dtype)
 
     def remember(self, name: str, value: Any) -> None:

@@ -20,7 +20,7 @@ from fbeta.losses.module import Loss, Options, check_tensors
 from fbeta.losses.surrogate import box_cox, check_q
 from fbeta.metrics import tangent_costs
 from fbeta.running import RunningConfusion, cells, class_cells, classes, decisions, is_number, one_of
-from fbeta.task import Batch, convert, validate
+from fbeta.task import Batch, convert
 
 
 def tangent_loss(
@@ -79,6 +79,7 @@ class TangentLoss(Loss, name="tangent"):
     Reference: [narasimhan2015] (STAMP), [lee2021] (the gradient condition)
     """
 
+    by_class = False
     _q: Tensor
     fresh: Tensor
     stream: Tensor | None
@@ -330,44 +331,37 @@ class TangentLoss(Loss, name="tangent"):
             counter.add(sums[2:])
         return value
 
-    def forward(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Loss of a batch of logits against targets; `weight` has the target's shape, and 2 is a row twice."""
-        if self.task != "multiclass":
-            return super().forward(logits, target, weight)
-        # The shell would make a column of every class; the largest score needs the true class's alone.
-        given, ignore = (logits, target, weight), self.ignore_index
-        validate(*given, task=self.task, num_labels=self.num_labels, ignore_index=ignore, check=self.check)
-        self.same_device(self.running.counts, logits)
-        batch = classes(*given, ignore_index=ignore)
-        z, y, w = batch
-        weighted = w * argmax_loss(z, y, self._class_weights().to(z.dtype), self._power(z.dtype))
-        total, group = w.detach().sum(), None
-        if self.training and torch.is_grad_enabled():
-            group = ranks.group_of(self.process_group, self.sync)
-            if self.counts == "soft":
-                columns = convert(logits.detach(), target, weight, task=self.task, ignore_index=ignore)
-                found = cells(columns, decisions(columns.logits, soft=True), columns=self.columns)
-            else:
-                found = class_cells(batch, columns=self.columns)
-            sums = ranks.total(torch.cat([total.to(found.dtype).reshape(1), found.flatten()]), group)
-            (self.seen or self.running).add(sums[1:].reshape(found.shape))
-            total = sums[0]
-        if self.reduction == "none":
-            return weighted.reshape(target.shape)
-        part = weighted.sum() * ranks.size(group)
-        return part if self.reduction == "sum" else part / (total + (total == 0)).to(part.dtype)
+    def batch_of(self, logits: Tensor, target: Tensor, weight: Tensor | None) -> Batch:
+        """For many classes no columns: the largest score needs the true class's alone."""
+        if self.task == "multiclass":
+            return classes(logits, target, weight, ignore_index=self.ignore_index)
+        return super().batch_of(logits, target, weight)
 
     def loss_of(self, batch: Batch, group: dist.ProcessGroup | None) -> Tensor:
         """Weigh the batch with the costs of the state before it, then count it."""
         z, y, w = batch
         self.same_device(self.running.counts, z)
-        c0, c1 = (c.to(z.dtype) for c in self.costs)
-        elements = tangent_loss(z, y, (c0, c1), self._power(z.dtype))
-        found = cells(batch, decisions(z.detach(), soft=self.counts == "soft"), columns=self.columns)
-        sums = ranks.total(torch.cat([w.sum().reshape(1), found.flatten()]), group)
+        if self.task == "multiclass":
+            elements = argmax_loss(z, y, self._class_weights().to(z.dtype), self._power(z.dtype))
+        else:
+            c0, c1 = (c.to(z.dtype) for c in self.costs)
+            elements = tangent_loss(z, y, (c0, c1), self._power(z.dtype))
+        total = w.detach().sum()
         if self.training and torch.is_grad_enabled():
+            found = self._count(batch)
+            sums = ranks.total(torch.cat([total.to(found.dtype).reshape(1), found.flatten()]), group)
             (self.seen or self.running).add(sums[1:].reshape(found.shape))
-        return self.reduce(elements, w, sums[0], group)
+            total = sums[0]
+        return self.reduce(elements, w, total, group)
+
+    def _count(self, batch: Batch) -> Tensor:
+        """The cells of a batch, by the decisions that feed the operating point."""
+        soft = self.counts == "soft"
+        if self.task == "multiclass":
+            if not soft:
+                return class_cells(batch, columns=self.columns)
+            batch = convert(batch.logits.detach(), batch.target, batch.weight, task=self.task)
+        return cells(batch, decisions(batch.logits.detach(), soft=soft), columns=self.columns)
 
 
 def _rate(population: Any, stream: Any, seen: Any) -> Any:
