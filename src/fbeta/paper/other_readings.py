@@ -113,8 +113,7 @@ def _is_soft(g: Group) -> bool:
 
 
 def _above_base(g: Group) -> float:
-    rows, positives = g.first.counts["test"]
-    return median(g.finals(Result.accuracy)) - (1 - positives / rows)
+    return median(g.finals(Result.accuracy)) - g.first.base_rate()
 
 
 def _after(names: Iterable[str]) -> str:

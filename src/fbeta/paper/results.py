@@ -111,6 +111,11 @@ class Result:
         rows, positives = self.counts[split]
         return float(FBeta(beta)(Confusion(positives, rows - positives, 0, 0)))
 
+    def base_rate(self, split: Split = "test") -> float:
+        """Accuracy of calling every row negative."""
+        rows, positives = self.counts[split]
+        return 1 - positives / rows
+
     @cached_property
     def alive(self) -> NDArray[np.bool_]:
         """Epochs after which the network's outputs are numbers.

@@ -96,5 +96,4 @@ def _curves(ax: Any, g: Group, values: Callable[[Result], Array]) -> None:
 
 
 def _base(r: Result) -> tuple[str, float]:
-    rows, positives = r.counts["test"]
-    return "all negative", 1 - positives / rows
+    return "all negative", r.base_rate()

@@ -169,8 +169,7 @@ def _accurate(soft: Sequence[Group], groups: Sequence[Group]) -> Finding:
         return g.finals(_test_accuracy)
 
     best, top = (max(some, key=lambda g: median(finals(g))) for some in (groups, soft))
-    rows, positives = top.first.counts["test"]
-    base = 1 - positives / rows
+    base = top.first.base_rate()
     off = median(finals(top)) - base
     wins, at_base = best in soft, abs(off) <= BASE
     rank = sorted(groups, key=lambda g: -median(_val(g))).index(best) + 1
