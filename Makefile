@@ -29,7 +29,7 @@ lint: .venv/ready
 
 # torch is pinned in constraints.txt: without the pin pip would fetch gigabytes of CUDA libraries.
 # The install compiles cpu.c, so it is done again when that changes.
-.venv/ready: pyproject.toml constraints.txt hatch_build.py src/fbeta/losses/fused/cpu.c
+.venv/ready: pyproject.toml constraints.txt hatch_build.py src/fbeta/losses/kernels/cpu.c
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) install -q -c constraints.txt hatchling editables
 	$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[dev]'

@@ -3,8 +3,8 @@
 from importlib.util import find_spec
 
 NEED_TRITON = [
-    "src/fbeta/losses/fused/cuda.py",
-    "src/fbeta/losses/fused/scalar.py",
+    "src/fbeta/losses/kernels/cuda.py",
+    "src/fbeta/losses/kernels/scalar.py",
     "src/fbeta/train/kernels/cuda.py",
     "src/fbeta/train/kernels/cuda_conv.py",
 ]

@@ -18,7 +18,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-FUSED = Path("src", "fbeta", "losses", "fused")
+FUSED = Path("src", "fbeta", "losses", "kernels")
 LIBRARY = FUSED / ("_cpu" + {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so"))
 FLAGS = [
     "-O3",

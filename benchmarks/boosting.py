@@ -31,11 +31,12 @@ from numpy.typing import NDArray
 from sklearn.metrics import fbeta_score, make_scorer
 from sklearn.model_selection import PredefinedSplit, TunedThresholdClassifierCV
 
-from fbeta import Confusion, FBeta, fixed_point
+from fbeta import Confusion, FBeta
 from fbeta.boosting.classifier import BoosterClassifier
 from fbeta.boosting.learner import MOST, Model
 from fbeta.boosting.lgbm import LGBMLearner, LGBMMetricClassifier
 from fbeta.boosting.xgb import XGBLearner, XGBMetricClassifier
+from fbeta.tables.folds import folds
 
 RESULTS = Path(__file__).parent / "results"
 BETAS = (0.5, 1.0, 2.0)
@@ -73,7 +74,7 @@ def table(folder: Path, name: str) -> tuple[Array, Array]:
 
 def outer_folds(X: Array, y: Array) -> Iterator[Split]:
     """Five splits, every row judged once."""
-    fold = fixed_point.folds(y, 5, seed=1)
+    fold = folds(y, 5, seed=1)
     for k in range(5):
         yield Split(X[fold != k], y[fold != k], X[fold == k], y[fold == k])
 
@@ -184,7 +185,7 @@ def score(predicted: Array, truth: Array, beta: float) -> float:
 def judge(library: str, split: Split, repeat: int) -> dict[str, dict[str, list[float]]]:
     """F_β for every β, and the Brier score under "brier", of every method."""
     REMEMBERED.clear()
-    fold = fixed_point.folds(split.y, FOLDS, seed=repeat)
+    fold = folds(split.y, FOLDS, seed=repeat)
     inner = PredefinedSplit(fold)
     own: type[BoosterClassifier] = XGB if library == "xgboost" else LGBM
     found: dict[str, dict[str, list[float]]] = {}

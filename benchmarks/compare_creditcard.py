@@ -27,9 +27,9 @@ from rich.console import Console
 
 import fbeta
 from fbeta import data, report
+from fbeta.comparison.result import Candidate, Comparison
 from fbeta.data import load_table
-from fbeta.data.tables import Table
-from fbeta.results import Candidate, Comparison
+from fbeta.tables import Table
 from fbeta.train.bar import bar
 
 RESULT = Path(__file__).parent / "results" / "compare_creditcard.json"

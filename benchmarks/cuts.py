@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbeta import FBeta, tune
-from fbeta.threshold import Sketch
+from fbeta.decisions import Sketch
 
 RESULTS = Path(__file__).parent / "results"
 #: Cuts that scikit-learn's fbeta_score is timed at; a thousand of them are extrapolated.

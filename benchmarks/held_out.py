@@ -26,8 +26,8 @@ import numpy as np
 from cuts_rules import BETAS, Table, compare, judge
 from rich.progress import track
 
-from fbeta.data import keel, load_table
-from fbeta.data.tables import Encoder
+from fbeta.datasets import keel, load_table
+from fbeta.tables import Encoder
 
 RESULTS = Path(__file__).parent / "results"
 #: How names of tables begin whose sources the two choices have seen.

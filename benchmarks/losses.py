@@ -30,7 +30,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fbeta import FBeta, SoftLoss, SurrogateLoss, TangentLoss
-from fbeta.losses.fused import cpu
+from fbeta.losses.kernels import cpu
 from fbeta.losses.soft import soft_loss
 from fbeta.losses.surrogate import Reach
 

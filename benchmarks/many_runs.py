@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from fbeta import losses
-from fbeta.train.tables import TableMember, TableStack
+from fbeta.learners.tables import TableMember, TableStack
 
 RESULTS = Path(__file__).parent / "results"
 LOSSES = ("bce", "balanced-bce", "tangent", "surrogate", "soft")

@@ -24,7 +24,7 @@ import polars as pl
 
 from fbeta import artifact, data
 from fbeta.comparison.fitting import fit
-from fbeta.data.tables import read_frame
+from fbeta.tables import read_frame
 
 RESULT = Path(__file__).parent / "results" / "predict.json"
 PREDICT = """

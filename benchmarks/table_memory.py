@@ -21,7 +21,7 @@ import polars as pl
 RESULT = Path(__file__).parent / "results" / "table_memory.json"
 READ = """
 import json, resource, sys, time
-from fbeta.data.tables import read_table
+from fbeta.tables import read_table
 start = time.perf_counter()
 table = read_table(sys.argv[1], "y")
 seconds, peak = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

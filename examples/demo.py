@@ -17,7 +17,7 @@ from digits import ROOT, marks
 from rich.console import Console
 
 from fbeta import report
-from fbeta.results import Comparison
+from fbeta.comparison.result import Comparison
 
 KEPT = ROOT / "docs" / "compare.json"
 PICTURE = ROOT / "docs" / "compare.png"

@@ -34,8 +34,8 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
 from fbeta import Confusion, FBeta, SurrogateLoss, TangentLoss, tune
-from fbeta.geometry import Pole
-from fbeta.threshold import curve
+from fbeta.decisions import curve
+from fbeta.metrics import Pole
 
 ROOT = Path(__file__).resolve().parents[1]
 METRICS = {"F½": FBeta(0.5), "F₁": FBeta(1), "F₂": FBeta(2)}

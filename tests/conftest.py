@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from fbeta.data import download
+from fbeta.datasets import download
 from range_server import serve
 from tiny_data import tiny_cifar, tiny_fashion
 

@@ -8,7 +8,7 @@ import statistics
 import numpy as np
 
 import fbeta
-from fbeta.results import (
+from fbeta.comparison.result import (
     Calibration,
     Candidate,
     Comparison,

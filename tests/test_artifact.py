@@ -20,7 +20,7 @@ from fbeta.artifact.files import ABOUT, from_bytes, seal, to_bytes
 from fbeta.comparison import networks
 from fbeta.comparison.fitting import fit
 from fbeta.comparison.learned import Task
-from fbeta.data.tables import TableError, read_frame
+from fbeta.tables import TableError, read_frame
 
 pl = pytest.importorskip("polars")
 pytest.importorskip("safetensors")

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from fbeta import FBeta, GMean, Kappa, SurrogateLoss, losses
-from fbeta.losses import fused
-from fbeta.losses.fused import cpu
+from fbeta.losses import kernels as fused
+from fbeta.losses.kernels import cpu
 from fbeta.losses.surrogate import FIRST_LOOK
 from fbeta.paper.objective import Scheduled
 from fbeta.train.objective import Objective

@@ -19,8 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_classifiers_train, parametrize_with_checks
 
-from fbeta import Confusion, FBeta, fixed_point, tune
+from fbeta import Confusion, FBeta, learners, tune
 from fbeta.boosting import LGBMMetricClassifier, XGBMetricClassifier
+from fbeta.tables.folds import folds
 
 BOTH = [XGBMetricClassifier, LGBMMetricClassifier]
 SMALL = {"n_estimators": 15, "n_jobs": 1}
@@ -190,13 +191,13 @@ def test_early_stopping_on_the_metric(cls, loss, table):
 @pytest.mark.parametrize("cls", BOTH)
 def test_the_round_to_stop_at_is_the_best_of_the_pooled_folds(cls, table):
     X, _, y, _ = table
-    fold = fixed_point.folds(y, 3)
+    fold = folds(y, 3)
     learner = cls._learner(X.astype(np.float32), y, cls(n_jobs=1)._params(0), 12)
     rounds, at = learner.stop_early(fold, np.ones(len(y)), FBeta(1), patience=12)
     found = []
     for k in range(1, 13):
         again = cls._learner(X.astype(np.float32), y, cls(n_jobs=1)._params(0), k)
-        oof = fixed_point.cross_fit(again.fit, again.score, np.arange(len(y)), y, fold)
+        oof = learners.cross_fit(again.fit, again.score, np.arange(len(y)), y, fold)
         found.append(tune(oof.scores, y, "fbeta:beta=1").score)
     assert found[rounds - 1] == pytest.approx(max(found))
     assert FBeta(1)(at) == pytest.approx(max(found))
@@ -417,7 +418,7 @@ def test_import_does_not_load_torch():
     code = (
         "import sys, fbeta.boosting as b; b.xgboost_objective; X, y = [[k] for k in range(40)], [0, 1] * 20\n"
         "for c in (b.XGBMetricClassifier, b.LGBMMetricClassifier): c(n_estimators=2, n_jobs=1).fit(X, y).predict(X)\n"
-        "import fbeta.boosting.files, fbeta.fixed_point, fbeta.threshold"
+        "import fbeta.boosting.files, fbeta.learners, fbeta.decisions"
     )
     assert fresh(f"{code}; print('torch' in sys.modules)").strip() == "False"
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from fbeta.artifact import load
 from fbeta.artifact.files import ABOUT, seal
 from fbeta.cli import app, options
-from fbeta.results import Comparison
+from fbeta.comparison.result import Comparison
 
 pl = pytest.importorskip("polars")
 pytest.importorskip("safetensors")
@@ -454,7 +454,7 @@ def test_what_is_completed_is_what_there_is():
     from fbeta import losses
     from fbeta.comparison import boosters
     from fbeta.comparison.networks import RECIPES
-    from fbeta.threshold import rules
+    from fbeta.decisions import rules
 
     assert list(options.LOSSES) == losses.names()
     assert set(options.MODELS) == {*RECIPES, *boosters.LIBRARIES}

@@ -15,6 +15,7 @@ from fbeta.comparison.judging import judge
 from fbeta.comparison.learned import Learned, Task, decision, held_score
 from fbeta.comparison.methods import baseline, plan
 from fbeta.comparison.networks import RECIPES
+from fbeta.comparison.result import Choice, Comparison, Difference, Interval
 from fbeta.comparison.run import compare, encoded, tasks
 from fbeta.comparison.statistics import (
     bootstrap_interval,
@@ -24,8 +25,7 @@ from fbeta.comparison.statistics import (
     reach,
 )
 from fbeta.comparison.words import advised, collapse, recommendation
-from fbeta.data.tables import Encoder, read_frame
-from fbeta.results import Choice, Comparison, Difference, Interval
+from fbeta.tables import Encoder, read_frame
 
 pl = pytest.importorskip("polars")
 FEW = {"models": ["linear"], "losses": ["tangent"], "seeds": 2, "folds": 2}

@@ -23,9 +23,9 @@ from fbeta.comparison.kept import Kept, fingerprint
 from fbeta.comparison.learned import Learned
 from fbeta.comparison.methods import plan
 from fbeta.comparison.parts import parts
+from fbeta.comparison.result import Comparison
 from fbeta.comparison.run import _Work, compare
-from fbeta.data.tables import read_frame
-from fbeta.results import Comparison
+from fbeta.tables import read_frame
 from fbeta.train.ledger import Ledger, NotHeldError, read
 from test_comparison import FEW, table, timeless
 
@@ -469,7 +469,7 @@ def test_two_processes_find_what_one_finds(found, monkeypatch):
     assert work.deserves == 1  # not worth the start
     monkeypatch.setattr("fbeta.comparison.run.WORTH", 100)
     assert work.deserves == cores()
-    monkeypatch.setattr("fbeta.train.devices.SMALL", 100)
+    monkeypatch.setattr("fbeta.learners.devices.SMALL", 100)
     assert work.deserves == 1  # its threads are busy
 
 

@@ -12,7 +12,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from fbeta import data
-from fbeta.data import bundled, cifar10, digits, fashion_mnist, terminal
+from fbeta.datasets import bundled, cifar10, digits, fashion_mnist, terminal
 from tiny_data import (
     ROWS,
     cifar_upstream,
@@ -177,7 +177,7 @@ def test_the_line_of_a_download():
 
 def test_looking_needs_no_numpy():
     code = (
-        "import sys; from fbeta import data; from fbeta.data import terminal;"
+        "import sys; from fbeta import data; from fbeta.datasets import terminal;"
         "terminal.table(data.get(n).facts() for n in data.names()); print({'numpy', 'torch'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fbeta import data
-from fbeta.data import cached, fashion_mnist
+from fbeta.datasets import cached, fashion_mnist
 from tiny_data import cli, debian_folder, fashion_upstream, install, on_disk, write_cache
 
 pytestmark = pytest.mark.usefixtures("own_cache")

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from fbeta.data import DataError, download
+from fbeta.datasets import DataError, download
 
 CONTENT = random.Random(0).randbytes(3_000_000)
 
@@ -63,7 +63,7 @@ def test_resumes_after_a_kill(server, tmp_path):
     part = tmp_path / "x.part"
     server.cuts, server.stall = [1_000_000], type(server.stall)()
     code = (
-        "import sys, pathlib; from fbeta.data.download import download;"
+        "import sys, pathlib; from fbeta.datasets.download import download;"
         "download(sys.argv[1], pathlib.Path(sys.argv[2]), lambda *step: None)"
     )
     with subprocess.Popen([sys.executable, "-c", code, f"{server.url}x.bin", str(part)]) as process:

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from fbeta import data
-from fbeta.data import download, fashion_mnist
+from fbeta.datasets import download, fashion_mnist
 from tiny_data import (
     ROWS,
     cifar_upstream,

@@ -13,10 +13,10 @@ from fbeta.comparison import compare, judging, networks
 from fbeta.comparison.fitting import chosen, digest, fit
 from fbeta.comparison.learned import Task, decision
 from fbeta.comparison.methods import plan
-from fbeta.data.tables import Encoder, TableError, read_frame, read_table, split
-from fbeta.data.tables.scores import read_scores
-from fbeta.threshold import Platt, Steps
-from fbeta.train.devices import device_of
+from fbeta.decisions import Platt, Steps
+from fbeta.learners.devices import device_of
+from fbeta.tables import Encoder, TableError, read_frame, read_table, split
+from fbeta.tables.scores import read_scores
 
 pl = pytest.importorskip("polars")
 

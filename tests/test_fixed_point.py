@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fbeta import MCC, Accuracy, Confusion, Cost, FBeta, GMean, Kappa, Precision, tune
-from fbeta.fixed_point import CrossFit, class_weights, costs, cross_fit, folds, solve
+from fbeta.learners import CrossFit, class_weights, costs, cross_fit, solve
+from fbeta.tables.folds import folds
 
 METRICS = [FBeta(0.5), FBeta(1), FBeta(2), Kappa(), MCC(), GMean(), Accuracy(), Cost(fp=1, fn=20)]
 
@@ -304,6 +305,6 @@ def test_crossfit_shows_little():
 
 
 def test_no_torch():
-    code = "import sys, fbeta.fixed_point; print('torch' in sys.modules)"
+    code = "import sys, fbeta.learners; print('torch' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "False"

@@ -16,12 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fbeta import Accuracy, BalancedAccuracy, Cost, FBeta, GMean, Jaccard, Kappa
-from fbeta.geometry import Anchors
-from fbeta.losses import fused, surrogate_loss, tangent_loss
-from fbeta.losses.fused import cpu
+from fbeta.losses import kernels as fused
+from fbeta.losses import surrogate_loss, tangent_loss
+from fbeta.losses.kernels import cpu
+from fbeta.losses.running import cells, decisions
 from fbeta.losses.surrogate import Reach
-from fbeta.running import cells, decisions
-from fbeta.task import read
+from fbeta.losses.task import read
+from fbeta.metrics import Anchors
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -477,7 +478,7 @@ def test_a_build_without_a_compiler_goes_on(tmp_path, monkeypatch, capfd):
 def test_first_call_takes_less_than_a_second():
     code = """
 import time, torch
-from fbeta.losses.fused import cpu
+from fbeta.losses.kernels import cpu
 z = torch.zeros(1000)
 start = time.perf_counter()
 cpu.tangent(z, z, None, None, torch.tensor([0.5, 0.5, 0.0]))

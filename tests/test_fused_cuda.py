@@ -7,10 +7,11 @@ import torch
 
 from catalogue import LOSSES, batch
 from fbeta import Accuracy, FBeta, GMean, Kappa, SoftLoss, TangentLoss, metric
-from fbeta.losses import fused, surrogate_loss, tangent_loss
+from fbeta.losses import kernels as fused
+from fbeta.losses import surrogate_loss, tangent_loss
+from fbeta.losses.running import cells, decisions
 from fbeta.losses.surrogate import Reaches
-from fbeta.running import cells, decisions
-from fbeta.task import Batch
+from fbeta.losses.task import Batch
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
@@ -53,7 +54,7 @@ def close(got, wanted, dtype):
     ids=str,
 )
 def test_surrogate_kernel(logits, target, weighted, m, p, q):
-    from fbeta.losses.fused import cuda
+    from fbeta.losses.kernels import cuda
 
     y, w = TARGETS[target](), torch.rand(N, device="cuda") if weighted else None
     reaches = Reaches(m, p, q)(torch.float32)
@@ -70,7 +71,7 @@ def test_surrogate_kernel(logits, target, weighted, m, p, q):
 @pytest.mark.parametrize("q", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("soft", [False, True], ids=["hard", "soft"])
 def test_tangent_kernel(logits, target, q, soft):
-    from fbeta.losses.fused import cuda
+    from fbeta.losses.kernels import cuda
 
     y, w = TARGETS[target](), torch.rand(N, device="cuda")
     z = logits.double().requires_grad_()

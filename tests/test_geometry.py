@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.metrics import confusion_matrix
 
-from fbeta.geometry import Anchors, Confusion, Pole, divide, root
+from fbeta.metrics import Anchors, Confusion, Pole, divide, root
 
 rng = np.random.default_rng(0)
 PREDICTED = rng.integers(0, 2, 300)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fbeta import losses
 from fbeta.losses.module import Loss
-from fbeta.task import TASKS
+from fbeta.losses.task import TASKS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "losses.md"
 

@@ -22,9 +22,9 @@ from fbeta import (
 )
 from fbeta.losses import get
 from fbeta.losses.argmax import argmax_loss, argmax_rule, pairwise_weights
+from fbeta.losses.running import FEW, cells, decisions
 from fbeta.losses.surrogate import box_cox
-from fbeta.running import FEW, cells, decisions
-from fbeta.task import convert, one_against_rest
+from fbeta.losses.task import convert, one_against_rest
 
 C = 3
 

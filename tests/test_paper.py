@@ -7,9 +7,9 @@ import torch.nn.functional as F
 
 from catalogue import batch
 from fbeta import Accuracy, BalancedAccuracy, Confusion, FBeta, GMean, Kappa, SoftLoss, SurrogateLoss
-from fbeta.geometry import Anchors
 from fbeta.losses import surrogate_loss
 from fbeta.losses.surrogate import Reach
+from fbeta.metrics import Anchors
 
 BETAS = [0.5, 1, 2, 3]
 

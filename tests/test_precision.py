@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from catalogue import ANCHORED, LOSSES, batch
 from fbeta import MCC, FBeta, Kappa, SoftLoss, SurrogateLoss, TangentLoss
 from fbeta.losses import soft_loss, surrogate_loss, tangent_loss
+from fbeta.losses.running import cells, decisions
 from fbeta.losses.surrogate import Reaches
-from fbeta.running import cells, decisions
-from fbeta.task import Batch
+from fbeta.losses.task import Batch
 
 prevalences = st.floats(1e-6, 1 - 1e-6) | st.sampled_from([1e-6, 0.5, 1 - 1e-6])
 betas = st.floats(0.1, 10)

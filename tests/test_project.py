@@ -19,10 +19,10 @@ SOURCE = ROOT / "src" / "fbeta"
 
 # Imports point down, or along a line from right to left; never up. `fbeta` itself is lazy and imports nothing.
 LAYERS = [
-    ["spelling", "writing", "dual", "geometry", "metrics", "results"],
-    ["task", "ranks", "running", "losses", "threshold", "fixed_point"],
-    ["explain", "data", "models"],
-    ["train", "paper"],
+    ["spelling", "writing", "metrics"],
+    ["losses", "decisions"],
+    ["explain", "tables", "datasets", "data", "models"],
+    ["train", "learners", "paper"],
     ["lightning", "sklearn", "boosting"],
     ["artifact", "comparison", "report"],
     ["cli"],
@@ -30,24 +30,20 @@ LAYERS = [
 THIRD_PARTY = {
     "spelling": set(),
     "writing": set(),
-    "dual": set(),
-    "geometry": {"numpy"},  # inside a function, for lists
-    "metrics": set(),
-    "threshold": {"numpy"},
-    "fixed_point": {"numpy"},
+    "metrics": {"numpy"},  # inside a function, for lists
+    "decisions": {"numpy"},
+    "learners": {"numpy", "torch"},
     "sklearn": {"numpy", "sklearn", "scipy", "torch"},
     "boosting": {"numpy", "sklearn", "xgboost", "lightgbm"},
-    "task": {"torch"},
-    "ranks": {"torch"},
-    "running": {"torch"},
     "losses": {"torch", "numpy", "triton"},
     "explain": {"numpy", "rich", "matplotlib", "plotly"},
-    "data": {"numpy", "PIL", "polars", "sklearn"},
+    "tables": {"numpy", "polars"},
+    "datasets": {"numpy", "PIL", "polars", "sklearn"},
+    "data": set(),
     "models": {"numpy", "torch"},
     "train": {"numpy", "rich", "torch", "triton", "safetensors"},
     "paper": {"numpy", "torch", "rich", "matplotlib", "PIL"},
     "lightning": {"lightning", "pytorch_lightning", "torch"},
-    "results": set(),
     "artifact": {"lightgbm", "numpy", "polars", "safetensors", "xgboost"},
     "comparison": {"numpy", "polars", "rich", "scipy", "sklearn", "torch"},
     "report": {"jinja2", "markupsafe", "rich"},
@@ -102,7 +98,7 @@ def test_modules_load_by_attribute():
     code = """
 import fbeta
 print(fbeta.lightning.MetricTask.__name__, fbeta.losses.names()[0], fbeta.explain.__name__)
-print(fbeta.sklearn.MetricClassifier.__name__, fbeta.boosting.xgboost_objective.__name__, fbeta.fixed_point.__name__)
+print(fbeta.sklearn.MetricClassifier.__name__, fbeta.boosting.xgboost_objective.__name__, fbeta.learners.__name__)
 """
     assert fresh(code).split() == [
         "MetricTask",
@@ -110,12 +106,12 @@ print(fbeta.sklearn.MetricClassifier.__name__, fbeta.boosting.xgboost_objective.
         "fbeta.explain",
         "MetricClassifier",
         "xgboost_objective",
-        "fbeta.fixed_point",
+        "fbeta.learners",
     ]
 
 
 def test_pinned_names_are_there():
-    pinned = """Confusion Metric metric FBeta Jaccard Tversky Kappa MCC GMean BalancedAccuracy Accuracy
+    pinned = """Confusion Metric as_metric metric FBeta Jaccard Tversky Kappa MCC GMean BalancedAccuracy Accuracy
     FowlkesMallows Precision Recall Specificity Cost SurrogateLoss TangentLoss SoftLoss RunningConfusion
     tune Threshold compare"""
     assert set(pinned.split()) <= set(fbeta.__all__)

@@ -11,7 +11,8 @@ import torch.multiprocessing as mp
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from fbeta import MCC, FBeta, SoftLoss, SurrogateLoss, TangentLoss, ranks
+from fbeta import MCC, FBeta, SoftLoss, SurrogateLoss, TangentLoss
+from fbeta.losses import ranks
 
 STEPS, FEATURES, LABELS = 4, 5, 3
 CASES = {

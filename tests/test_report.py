@@ -13,9 +13,9 @@ from rich.console import Console
 
 import fbeta
 from fbeta import report
+from fbeta.comparison.result import Comparison, Interval, Operating, Table
 from fbeta.report import levels, points, words
 from fbeta.report.chart import Chart, ticks
-from fbeta.results import Comparison, Interval, Operating, Table
 from made_up_comparison import METHODS, comparison
 
 NASTY = (

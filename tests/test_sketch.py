@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from catalogue import METRICS
 from fbeta import FBeta, metric, tune
-from fbeta.threshold import Sketch
+from fbeta.decisions import Sketch
 
 RISING = [m for m in METRICS if type(m).__name__ != "Custom"]
 row = st.tuples(st.floats(0, 1, width=32), st.booleans())

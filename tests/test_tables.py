@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from fbeta import data
-from fbeta.data.tables import Column, TableError, read_frame, read_table, stream
+from fbeta.tables import Column, TableError, read_frame, read_table, stream
 
 CSV = """amount,land,member,day,city,is_fraud
 1.5,DE,yes,2024-01-31,Köln,0
@@ -315,7 +315,7 @@ def test_groups_are_connected_components(seed):
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    from fbeta.data.tables.duplicates import joined
+    from fbeta.tables.duplicates import joined
 
     rng = np.random.default_rng(seed)
     one, other = rng.integers(0, 60, (2, 80))

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fbeta.data.tables import Column, Encoder, TableError, delimited, read_frame, read_table, split, stream
+from fbeta.tables import Column, Encoder, TableError, delimited, read_frame, read_table, split, stream
 
 GOOD = "a,b,y\n1,x,0\n2,y,1\n3,x,0\n"
 

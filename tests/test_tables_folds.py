@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fbeta.data import load_table
-from fbeta.data.tables import Column, Encoder, Table, read_frame, split
+from fbeta.tables import Column, Encoder, Table, read_frame, split
 
 NUMBER, CATEGORY, BOOLEAN, DATE = (Column("x", kind) for kind in ("number", "category", "boolean", "date"))
 

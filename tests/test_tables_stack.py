@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from fbeta import losses
+from fbeta.learners.tables import TableMember, TableStack, _stream
 from fbeta.train.checkpoint import load, save
-from fbeta.train.tables import TableMember, TableStack, _stream
 
 N, D = 300, 5
 CHANCE = np.random.default_rng(3)

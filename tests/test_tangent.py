@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from catalogue import CURVED, TRAINABLE, batch
 from fbeta import MCC, Confusion, FBeta, GMean, SoftLoss, SurrogateLoss, TangentLoss, metric
 from fbeta.losses import soft_loss, tangent_costs, tangent_loss
-from fbeta.running import cells, decisions
-from fbeta.task import Batch, read
+from fbeta.losses.running import cells, decisions
+from fbeta.losses.task import Batch, read
 
 # A finite population: 40 kinds of rows, each with a probability of being positive and a share of the rows.
 ETA = torch.sigmoid(torch.linspace(-5.0, 2.0, 40, dtype=torch.float64))
@@ -61,7 +61,7 @@ def test_few_numbers_are_the_same_in_numpy_and_in_torch(m, average, monkeypatch)
         Confusion(*torch.tensor([[50.0, 60, 0, 2], [20, 0, 5, 9], [30, 0, 0, 3], [400, 300, 95, 80]]))
     )
     found = loss.costs
-    monkeypatch.setattr("fbeta.losses.fused.at_hand", lambda *_: False)
+    monkeypatch.setattr("fbeta.losses.kernels.at_hand", lambda *_: False)
     for a, b in zip(found, loss.costs, strict=True):
         assert torch.allclose(a, b, rtol=1e-13, atol=0)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fbeta import MCC, Accuracy, Confusion, Cost, FBeta, Jaccard, Recall, tune
-from fbeta.threshold import rules
+from fbeta.decisions import rules
 
 LEVELS = [0.0, 0.25, 0.5, 1.0]
 

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import norm
 
 from fbeta import MCC, Confusion, FBeta, Threshold, metric, tune
-from fbeta.threshold import rules
+from fbeta.decisions import rules
 
 
 def test_warnings_in_plain_words():

@@ -8,8 +8,8 @@ from scipy.special import expit
 from scipy.special import logit as log_odds
 
 from fbeta import MCC, Cost, FBeta, Precision, Recall, Threshold, metric, tune
-from fbeta.threshold import Platt, Rule, Steps, rules
-from fbeta.threshold import rule as read_rule
+from fbeta.decisions import Platt, Rule, Steps, rules
+from fbeta.decisions import rule as read_rule
 
 
 def calibrated(n, rng, slope=1.0, offset=-2.0):

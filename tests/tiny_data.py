@@ -18,10 +18,10 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from fbeta import data
+from fbeta import data, datasets
 from fbeta.cli import app
-from fbeta.data import cifar10, fashion_mnist
-from fbeta.data.cached import File
+from fbeta.datasets import cifar10, fashion_mnist
+from fbeta.datasets.cached import File
 
 ROWS = 6  # of a tiny file
 
@@ -33,7 +33,7 @@ def described(content):
 def install(monkeypatch, module, content):
     """Stand a tiny set in for a real one: same code, other checksums."""
     tiny = replace(module.DATASET, files=described(content))
-    monkeypatch.setitem(data._SETS, tiny.name, tiny)
+    monkeypatch.setitem(datasets._SETS, tiny.name, tiny)
     return content
 
 

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fbeta.comparison import compare as compare
-    from fbeta.geometry import Confusion as Confusion
+    from fbeta.decisions import Threshold as Threshold
+    from fbeta.decisions import tune as tune
+    from fbeta.losses import RunningConfusion as RunningConfusion
     from fbeta.losses import SoftLoss as SoftLoss
     from fbeta.losses import SurrogateLoss as SurrogateLoss
     from fbeta.losses import TangentLoss as TangentLoss
     from fbeta.metrics import MCC as MCC
     from fbeta.metrics import Accuracy as Accuracy
     from fbeta.metrics import BalancedAccuracy as BalancedAccuracy
+    from fbeta.metrics import Confusion as Confusion
     from fbeta.metrics import Cost as Cost
     from fbeta.metrics import FBeta as FBeta
     from fbeta.metrics import FowlkesMallows as FowlkesMallows
@@ -29,31 +32,27 @@ if TYPE_CHECKING:
     from fbeta.metrics import Recall as Recall
     from fbeta.metrics import Specificity as Specificity
     from fbeta.metrics import Tversky as Tversky
+    from fbeta.metrics import as_metric as as_metric
     from fbeta.metrics import metric as metric
-    from fbeta.running import RunningConfusion as RunningConfusion
-    from fbeta.threshold import Threshold as Threshold
-    from fbeta.threshold import tune as tune
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "geometry": ["Confusion"],
     "metrics": [
-        "Metric", "metric",
+        "Confusion", "Metric", "as_metric", "metric",
         "FBeta", "Jaccard", "Tversky", "Kappa", "MCC", "GMean", "BalancedAccuracy", "Accuracy", "FowlkesMallows",
         "Precision", "Recall", "Specificity", "Cost",
     ],
-    "losses": ["SurrogateLoss", "TangentLoss", "SoftLoss"],
-    "running": ["RunningConfusion"],
-    "threshold": ["tune", "Threshold"],
+    "losses": ["SurrogateLoss", "TangentLoss", "SoftLoss", "RunningConfusion"],
+    "decisions": ["tune", "Threshold"],
     "comparison": ["compare"],
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 # Modules that `fbeta.name` may load by itself; an extra that is missing says so then.
 _MODULES = {
-    *_HOME, "artifact", "boosting", "data", "explain", "fixed_point", "lightning", "models", "paper", "ranks", "report",
-    "results", "sklearn", "task", "train",
+    *_HOME, "artifact", "boosting", "data", "datasets", "explain", "learners", "lightning", "models", "paper", "report",
+    "sklearn", "tables", "train",
 }  # fmt: skip
 
 __all__ = sorted(_MODULE_OF)

@@ -21,13 +21,12 @@ except ImportError:  # pragma: no cover
         raise ImportError("fbeta.lightning needs Lightning: pip install 'fbeta[lightning]'") from error
 
 from fbeta import losses
-from fbeta.geometry import Confusion
+from fbeta.decisions import tune
 from fbeta.losses import Loss, TangentLoss
-from fbeta.metrics import Metric
+from fbeta.losses.running import RunningConfusion, cells, decisions
+from fbeta.losses.task import Batch, read
+from fbeta.metrics import Confusion, Metric
 from fbeta.metrics import metric as read_metric
-from fbeta.running import RunningConfusion, cells, decisions
-from fbeta.task import Batch, read
-from fbeta.threshold import tune
 
 __all__ = ["MetricTask", "Prediction"]
 

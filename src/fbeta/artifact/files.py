@@ -15,10 +15,10 @@ import fbeta
 from fbeta.artifact import scorers
 from fbeta.artifact.model import ArtifactError, Model
 from fbeta.artifact.outputs import check_output, naming
+from fbeta.decisions import Platt, Threshold
 from fbeta.metrics import Custom
 from fbeta.metrics import metric as read_metric
 from fbeta.spelling import did_you_mean
-from fbeta.threshold import Platt, Threshold
 from fbeta.writing import write
 
 FORMAT, VERSION = "fbeta model", 1
@@ -182,7 +182,7 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _model(about: dict[str, Any], members: dict[str, bytes], metric: Any) -> Model:
-    from fbeta.data.tables import Encoder
+    from fbeta.tables import Encoder
 
     expected = {ABOUT, *scorers.names(about["scorer"])}
     if set(members) != expected:

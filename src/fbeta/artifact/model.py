@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbeta.artifact.scorers import Floats, Scorer
+from fbeta.decisions import Platt, Threshold
 from fbeta.metrics import Metric
-from fbeta.threshold import Platt, Threshold
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from fbeta.data.tables import Column, Encoder
+    from fbeta.tables import Column, Encoder
 
 New = Literal["other", "error"]
 #: Rows that are encoded and scored at once.
@@ -104,7 +104,7 @@ class Model:
 
         Shape: ``(n,)``.
         """
-        from fbeta.data.tables.streaming import typed
+        from fbeta.tables.streaming import typed
 
         features = typed(frame, self.columns)
         parts = [self.of_features(features[i : i + CHUNK], new) for i in range(0, features.height, CHUNK)]

@@ -17,10 +17,10 @@ from fbeta.artifact.model import Model, New
 from fbeta.artifact.outputs import OutputError, check_output, naming
 from fbeta.artifact.scorers import Floats
 from fbeta.data import get, is_path, load_table
-from fbeta.data.tables import TableError, stream
-from fbeta.data.tables.kinds import cleaned
-from fbeta.data.tables.positives import label
-from fbeta.geometry import Confusion
+from fbeta.metrics import Confusion
+from fbeta.tables import TableError, stream
+from fbeta.tables.kinds import cleaned
+from fbeta.tables.positives import label
 from fbeta.writing import is_device, replacing
 
 #: Endings of outputs, and how pieces of a table become one file of each.

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fbeta.boosting import files
 from fbeta.boosting.learner import Array, Learner, Model
 from fbeta.boosting.objectives import Objective
-from fbeta.fixed_point import CrossFit, Round, class_weights, cross_fit, solve
-from fbeta.fixed_point import costs as costs_at
+from fbeta.learners import CrossFit, Round, class_weights, cross_fit, solve
+from fbeta.learners import costs as costs_at
 from fbeta.metrics import Metric
 from fbeta.metrics import metric as read_metric
 from fbeta.sklearn.decision import Decider, calibrate

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbeta.boosting.learner import Model
+from fbeta.decisions import Rule
 from fbeta.metrics import Custom
 from fbeta.metrics import metric as read_metric
 from fbeta.sklearn.labels import Labels
-from fbeta.threshold import Rule
 
 if TYPE_CHECKING:
     from fbeta.boosting.classifier import BoosterClassifier

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fbeta.geometry import Anchors
+from fbeta.metrics import Anchors
 
 Floats = NDArray[np.float32]
 

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbeta.boosting.objectives import Objective
-from fbeta.fixed_point import take
-from fbeta.geometry import Confusion
-from fbeta.metrics import Metric
-from fbeta.threshold import tune
+from fbeta.decisions import tune
+from fbeta.learners import take
+from fbeta.metrics import Confusion, Metric
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -52,7 +51,7 @@ class Learner(ABC):
         self._binned: dict[int, Any] = {}
 
     def fit(self, rows: Rows, y: NDArray[Any], weight: Array | None) -> Model:
-        """Fit the rows with these numbers; for `fbeta.fixed_point`."""
+        """Fit the rows with these numbers; for `fbeta.learners`."""
         return self.train(self.binned(rows), y, np.ones(len(y)) if weight is None else weight)
 
     def score(self, model: Model, rows: Rows) -> Array:

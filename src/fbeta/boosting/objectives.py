@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fbeta.boosting.gradients import FAR, Floats, Gradients, Side
-from fbeta.fixed_point import costs as costs_at
-from fbeta.geometry import Anchors, Confusion
-from fbeta.metrics import Metric, check_prevalence
+from fbeta.decisions.calibration import sigmoid
+from fbeta.learners import costs as costs_at
+from fbeta.metrics import Anchors, Confusion, Metric, check_prevalence
 from fbeta.metrics import metric as read_metric
-from fbeta.threshold.calibration import sigmoid
 
 #: Cross entropy: log distances to the corner where all is right.
 CROSS_ENTROPY = Anchors(1.0, 0.0)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from fbeta.boosting.classifier import BoosterClassifier
 from fbeta.boosting.learner import MOST, Array, Learner, Model, Rows
 from fbeta.boosting.objectives import xgboost_objective
-from fbeta.fixed_point import take
-from fbeta.threshold.calibration import sigmoid
+from fbeta.decisions.calibration import sigmoid
+from fbeta.learners import take
 
 try:
     import xgboost
@@ -77,9 +77,9 @@ class XGBMetricClassifier(BoosterClassifier):
               \qquad \text{at the out-of-fold operating point}
 
     - `metric`: a `Metric`, a spec such as "fbeta:beta=2", or a function of (tp, fp, fn, tn).
-    - `loss`: "tangent" (XGBoost's own logistic loss with class costs from the fixed point of `fbeta.fixed_point`; with
+    - `loss`: "tangent" (XGBoost's own logistic loss with class costs from the fixed point of `fbeta.learners`; with
       `q` > 0 a custom objective), "bce" (no costs: only the cut is the metric's) or "surrogate" (the paper's).
-    - `rule`: the cut, from out-of-fold scores: "shrunk", "exact", "plugin", "constant" (see `fbeta.threshold`), or
+    - `rule`: the cut, from out-of-fold scores: "shrunk", "exact", "plugin", "constant" (see `fbeta.decisions`), or
       "own" for the loss's own cut at log odds 0.
     - `cv`: folds: None (five, fewer where a class is small), a number, or a splitter. `average_folds`: keep the
       models of the folds and average their scores instead of one more fit on all rows; better as a rule, and

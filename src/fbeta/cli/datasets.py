@@ -21,7 +21,7 @@ def data_list(as_json: AsJson = False) -> None:
     """List the data sets, where each comes from, and whether it is here."""
     with answering():
         from fbeta import data
-        from fbeta.data.terminal import table
+        from fbeta.datasets.terminal import table
 
         facts = [data.get(name).facts() for name in data.names()]
         if as_json:
@@ -53,7 +53,7 @@ def data_fetch(
     """Fetch a data set, verify its content and print where it lies; an interrupted download is resumed."""
     with answering("stopped; the same command goes on from here."):
         from fbeta import data
-        from fbeta.data.terminal import Meter
+        from fbeta.datasets.terminal import Meter
 
         with Meter() as meter:
             folder = data.fetch(name, source, meter)

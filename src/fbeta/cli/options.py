@@ -57,7 +57,9 @@ def datasets(incomplete: str) -> list[str]:
 
     names = data.names()
     if incomplete.startswith("keel/"):
-        names = [f"keel/{name}" for name in data.keel.NAMES]
+        from fbeta.datasets import keel
+
+        names = [f"keel/{name}" for name in keel.NAMES]
     return [name for name in names if name.startswith(incomplete)]
 
 

@@ -11,8 +11,8 @@ from fbeta.cli.answers import answering, echo_json
 from fbeta.cli.options import RULE, AsJson, MetricSpec, Positive, rules
 
 if TYPE_CHECKING:
-    from fbeta.geometry import Confusion
-    from fbeta.threshold import Threshold
+    from fbeta.decisions import Threshold
+    from fbeta.metrics import Confusion
 
 
 def tune(
@@ -34,9 +34,9 @@ def tune(
 ) -> None:
     """Find the cut of anybody's scores: its score, how sure that is, and what it does to the rows."""
     with answering():
-        from fbeta.data.tables.scores import read_scores
-        from fbeta.geometry import Confusion
-        from fbeta.threshold import tune as find
+        from fbeta.decisions import tune as find
+        from fbeta.metrics import Confusion
+        from fbeta.tables.scores import read_scores
 
         rows = read_scores(scores, target, score, positive, weight)
         cut = find(

@@ -1,13 +1,28 @@
-"""Which loss and which cut are best on a table, by how much, and is it more than noise?"""
+"""Which loss and which cut are best on a table, by how much, and is it more than noise?
 
-try:
-    import polars as _polars  # noqa: F401
-    import sklearn as _sklearn  # noqa: F401
-    import torch as _torch  # noqa: F401
-except ImportError as error:  # pragma: no cover
-    raise ImportError(f"fbeta.compare needs an extra ({error}): pip install 'fbeta[compare]'") from error
+Names load on first use: what a comparison found (`fbeta.comparison.result`) is plain data and needs nothing.
+"""
 
-from fbeta.comparison.fitting import fit
-from fbeta.comparison.run import compare
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fbeta.comparison.fitting import fit as fit
+    from fbeta.comparison.run import compare as compare
 
 __all__ = ["compare", "fit"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'fbeta.comparison' has no attribute {name!r}")
+    try:
+        import polars  # noqa: F401
+        import sklearn  # noqa: F401
+        import torch  # noqa: F401
+    except ImportError as error:  # pragma: no cover
+        raise ImportError(f"fbeta.compare needs an extra ({error}): pip install 'fbeta[compare]'") from error
+    from fbeta.comparison import fitting, run
+
+    return {"compare": run.compare, "fit": fitting.fit}[name]

@@ -12,7 +12,7 @@ from sklearn.model_selection import PredefinedSplit
 
 from fbeta.artifact import Booster
 from fbeta.comparison.learned import Learned, Task
-from fbeta.train.devices import threads_for
+from fbeta.learners.devices import threads_for
 
 #: The estimator of each library, and the losses it has.
 LIBRARIES = {"xgboost": "XGBMetricClassifier", "lightgbm": "LGBMMetricClassifier"}

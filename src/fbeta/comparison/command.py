@@ -14,13 +14,13 @@ from fbeta import data
 from fbeta.artifact import Model, save
 from fbeta.comparison import fitting
 from fbeta.comparison.methods import plan
+from fbeta.comparison.result import Comparison
 from fbeta.comparison.run import compare, fingerprint
-from fbeta.data.tables import Table
+from fbeta.decisions import rule as read_rule
+from fbeta.learners.devices import device_of
 from fbeta.metrics import metric as read_metric
-from fbeta.results import Comparison
-from fbeta.threshold import rule as read_rule
+from fbeta.tables import Table
 from fbeta.train.bar import bar
-from fbeta.train.devices import device_of
 
 
 def folder(table: Table, metric: str, folds: int) -> Path:

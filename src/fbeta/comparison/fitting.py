@@ -21,14 +21,14 @@ from fbeta.comparison import boosters
 from fbeta.comparison.learned import Learned, Task, decision, held_score, known
 from fbeta.comparison.methods import Method, plan, several
 from fbeta.comparison.parts import Tick, parts
+from fbeta.comparison.result import Comparison
 from fbeta.data import load_table
-from fbeta.data.tables import Encoder, Table, split
+from fbeta.decisions import Threshold
+from fbeta.decisions import rule as read_rule
+from fbeta.learners.devices import device_of
 from fbeta.metrics import Metric, title
 from fbeta.metrics import metric as read_metric
-from fbeta.results import Comparison
-from fbeta.threshold import Threshold
-from fbeta.threshold import rule as read_rule
-from fbeta.train.devices import device_of
+from fbeta.tables import Encoder, Table, split
 
 
 def fit(

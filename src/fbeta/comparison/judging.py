@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbeta.comparison.learned import Floats, Learned, Task, decision, held_score
-from fbeta.geometry import Confusion
-from fbeta.results import Calibration, Operating, Outcome
-from fbeta.threshold import curve
-from fbeta.threshold.calibration import sigmoid
-from fbeta.threshold.steps import score_cells
+from fbeta.comparison.result import Calibration, Operating, Outcome
+from fbeta.decisions import curve
+from fbeta.decisions.calibration import sigmoid
+from fbeta.decisions.steps import score_cells
+from fbeta.metrics import Confusion
 
 #: Points of a curve, and bins of a calibration, that are kept.
 POINTS, BINS = 400, 10

@@ -22,11 +22,10 @@ import torch
 from fbeta.comparison import boosters, networks
 from fbeta.comparison.learned import Learned
 from fbeta.comparison.parts import Part
-from fbeta.data.tables import Table
-from fbeta.geometry import Confusion
-from fbeta.metrics import Metric
-from fbeta.results import Epochs
-from fbeta.threshold.steps import score_cells
+from fbeta.comparison.result import Epochs
+from fbeta.decisions.steps import score_cells
+from fbeta.metrics import Confusion, Metric
+from fbeta.tables import Table
 from fbeta.train.checkpoint import load, remove, save
 from fbeta.train.ledger import Ledger, read
 

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbeta.artifact import Scorer
-from fbeta.geometry import Confusion
-from fbeta.metrics import Metric
-from fbeta.results import Epochs
-from fbeta.threshold import Platt, Threshold, tune
-from fbeta.threshold.steps import Steps, score_cells
+from fbeta.comparison.result import Epochs
+from fbeta.decisions import Platt, Threshold, tune
+from fbeta.decisions.steps import Steps, score_cells
+from fbeta.metrics import Confusion, Metric
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

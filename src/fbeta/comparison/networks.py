@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from fbeta import losses
 from fbeta.artifact import Network
 from fbeta.comparison.learned import Floats, Learned, Task
+from fbeta.comparison.result import Epochs
 from fbeta.comparison.words import collapse
-from fbeta.geometry import Confusion
-from fbeta.results import Epochs
-from fbeta.threshold import tune
+from fbeta.decisions import tune
+from fbeta.learners.devices import threads, threads_for
+from fbeta.learners.tables import TableMember, TableStack
+from fbeta.metrics import Confusion
 from fbeta.train.checkpoint import load, save
-from fbeta.train.devices import threads, threads_for
-from fbeta.train.tables import TableMember, TableStack
 
 #: What a random stream is for: the first words of its key.
 START, ORDER = 10, 11

@@ -23,14 +23,14 @@ from fbeta.comparison.kept import fingerprint as fingerprint
 from fbeta.comparison.learned import Learned, Task
 from fbeta.comparison.methods import Method, baseline, plan
 from fbeta.comparison.parts import Part, Tick, parts
+from fbeta.comparison.result import Comparison
 from fbeta.comparison.verdict import Split, compared
 from fbeta.data import load_table
-from fbeta.data.tables import Encoder, Table, TableError, split
+from fbeta.decisions import rule as read_rule
+from fbeta.learners.devices import device_of, threads, threads_for
 from fbeta.metrics import Custom, Metric
 from fbeta.metrics import metric as read_metric
-from fbeta.results import Comparison
-from fbeta.threshold import rule as read_rule
-from fbeta.train.devices import device_of, threads, threads_for
+from fbeta.tables import Encoder, Table, TableError, split
 from fbeta.train.ledger import Ledger, NotHeldError
 
 #: Outer splits are folds of one deal, then of the next: so each row is judged about as often as any other.

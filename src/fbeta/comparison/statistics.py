@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from fbeta.geometry import Confusion
-from fbeta.metrics import Metric
-from fbeta.results import Difference, Interval
-from fbeta.threshold.steps import score_cells
+from fbeta.comparison.result import Difference, Interval
+from fbeta.decisions.steps import score_cells
+from fbeta.metrics import Confusion, Metric
 
 LEVEL = 0.95
 DRAWS = 2000

@@ -12,6 +12,8 @@ from fbeta.comparison import judging
 from fbeta.comparison.judging import Judged
 from fbeta.comparison.learned import Task, known
 from fbeta.comparison.methods import Method
+from fbeta.comparison.result import Candidate, Choice, Comparison, Difference, Epochs, Interval
+from fbeta.comparison.result import Table as Described
 from fbeta.comparison.statistics import (
     bootstrap_interval,
     corrected_t,
@@ -20,10 +22,8 @@ from fbeta.comparison.statistics import (
     reach,
 )
 from fbeta.comparison.words import advised, recommendation
-from fbeta.data.tables import Table
 from fbeta.metrics import Metric, title
-from fbeta.results import Candidate, Choice, Comparison, Difference, Epochs, Interval
-from fbeta.results import Table as Described
+from fbeta.tables import Table
 
 
 @dataclass(frozen=True, eq=False)

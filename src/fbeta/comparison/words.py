@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fbeta.results import Candidate, Choice, Difference
+from fbeta.comparison.result import Candidate, Choice, Difference
 
 #: A difference with a p value from here on is called noise.
 LEVEL = 0.05

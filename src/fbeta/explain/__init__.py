@@ -12,8 +12,7 @@ from typing import Any, Literal
 from fbeta.explain import words
 from fbeta.explain.population import SEPARATIONS, Point, Population, point, population
 from fbeta.explain.words import Condition, Rule
-from fbeta.geometry import Anchors, Confusion, Pole
-from fbeta.metrics import Custom, FBeta, Metric, check_prevalence
+from fbeta.metrics import Anchors, Confusion, Custom, FBeta, Metric, Pole, check_prevalence
 from fbeta.metrics import metric as read_metric
 
 #: Operating points of the table, from shy to bold.

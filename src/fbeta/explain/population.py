@@ -9,8 +9,7 @@ from functools import cache
 from statistics import NormalDist
 from typing import Any
 
-from fbeta.geometry import Confusion
-from fbeta.metrics import Metric
+from fbeta.metrics import Confusion, Metric
 
 #: How far apart the classes lie in the examples: hard, fair and easy to tell apart.
 SEPARATIONS = (1.0, 2.0, 3.0)

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from fbeta.explain import Explanation
 from fbeta.explain.population import rates
 from fbeta.explain.words import number, times
-from fbeta.geometry import Anchors, Confusion
-from fbeta.metrics import Metric
+from fbeta.metrics import Anchors, Confusion, Metric
 
 Array = NDArray[np.float64]
 Role = Literal["bce", "mae", "own", "sibling"]

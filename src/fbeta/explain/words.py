@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fbeta.explain.population import Point, Population, value_or_none
-from fbeta.geometry import Anchors, Confusion
-from fbeta.metrics import Metric
+from fbeta.metrics import Anchors, Confusion, Metric
 
 CELLS = ("TP", "FP", "FN", "TN")
 

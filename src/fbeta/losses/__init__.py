@@ -17,6 +17,7 @@ from fbeta.losses.gce import GCELoss
 from fbeta.losses.ldam import LDAMLoss, ldam_loss
 from fbeta.losses.mae import BalancedMAELoss, MAELoss, mae_loss
 from fbeta.losses.module import Loss, RowLoss
+from fbeta.losses.running import RunningConfusion
 from fbeta.losses.score_oriented import ScoreOrientedLoss
 from fbeta.losses.sigmoid_f1 import SigmoidF1Loss
 from fbeta.losses.soft import CountLoss, SoftLoss, soft_log_loss, soft_loss
@@ -38,6 +39,7 @@ __all__ = [
     "Loss",
     "MAELoss",
     "RowLoss",
+    "RunningConfusion",
     "ScoreOrientedLoss",
     "SigmoidF1Loss",
     "SoftLoss",

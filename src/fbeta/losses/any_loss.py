@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fbeta.losses.running import decisions
 from fbeta.losses.soft import CountLoss
-from fbeta.running import decisions
 
 
 class AnyLoss(CountLoss, name="anyloss"):

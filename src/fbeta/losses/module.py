@@ -14,14 +14,13 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from fbeta import ranks
-from fbeta.geometry import Confusion
-from fbeta.losses import fused
-from fbeta.metrics import Metric, check_prevalence
+from fbeta.losses import kernels as fused
+from fbeta.losses import ranks
+from fbeta.losses.running import AVERAGES, Exact, one_of
+from fbeta.losses.task import TASKS, WIDE, Batch, check_task, convert, validate
+from fbeta.metrics import Confusion, Metric, check_prevalence
 from fbeta.metrics import metric as read_metric
-from fbeta.running import AVERAGES, Exact, one_of
 from fbeta.spelling import did_you_mean
-from fbeta.task import TASKS, WIDE, Batch, check_task, convert, validate
 
 REDUCTIONS = ("mean", "sum", "none")
 #: What people know from PyTorch's losses, and what says the same here; weights of classes see `unknown_keyword`.
@@ -59,7 +58,7 @@ class Loss(Exact, ABC):
     - `class_counts`: (negatives, positives), or for multi-class one count a class, in the training stream, where
       a sampler changes the rate. If only one of the two is given it serves for both; neither is ever taken from
       a single batch.
-    - `task`, `num_labels`, `average`: see `fbeta.task`; "macro" or "micro" over labels or classes, or "each" where the
+    - `task`, `num_labels`, `average`: see `fbeta.losses.task`; "macro" or "micro" over labels or classes, "each" where
       columns are problems of their own (many runs side by side) and share no scale.
     - `reduction`: "mean" is Σwℓ/Σw over kept elements, "sum" Σwℓ, "none" the elements wℓ.
     - `ignore_index`: targets of this value are left out.
@@ -393,7 +392,7 @@ def check_tensors(metric: Metric) -> None:
         raise ValueError(
             f"{metric} cannot be evaluated on tensors with a gradient, which this loss does. Write it in plain "
             "arithmetic: x ** 0.5 in place of math.sqrt or np.sqrt, no `if`, `min` or `float` on a cell "
-            "(fbeta.geometry.divide and root are safe at zero)."
+            "(fbeta.metrics.confusion.divide and root are safe at zero)."
         )
 
 

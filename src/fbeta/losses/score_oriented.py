@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fbeta.losses.running import decisions, one_of
 from fbeta.losses.soft import CountLoss
-from fbeta.running import decisions, one_of
 
 
 class ScoreOrientedLoss(CountLoss, name="score-oriented"):

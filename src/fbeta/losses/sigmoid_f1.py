@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
+from fbeta.losses.running import decisions
 from fbeta.losses.soft import CountLoss
-from fbeta.running import decisions
 
 
 class SigmoidF1Loss(CountLoss, name="sigmoid-f1"):

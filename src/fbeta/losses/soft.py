@@ -11,14 +11,13 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor
 
-from fbeta import ranks
-from fbeta.geometry import Confusion
-from fbeta.losses import fused
+from fbeta.losses import kernels as fused
+from fbeta.losses import ranks
 from fbeta.losses.module import Loss, Options, check_tensors
+from fbeta.losses.running import RunningConfusion, cells, decisions, one_of
 from fbeta.losses.surrogate import Reach, Reaches
-from fbeta.metrics import Metric
-from fbeta.running import RunningConfusion, cells, decisions, one_of
-from fbeta.task import Batch
+from fbeta.losses.task import Batch
+from fbeta.metrics import Confusion, Metric
 
 
 def soft_loss(counts: Tensor, metric: Metric) -> Tensor:

@@ -13,14 +13,13 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor
 
-from fbeta.geometry import Anchors
-from fbeta.losses import fused
+from fbeta.losses import kernels as fused
 from fbeta.losses.module import Options
 from fbeta.losses.per_class import BalancedLoss
+from fbeta.losses.running import Exact, is_number
+from fbeta.losses.task import Batch
 from fbeta.losses.weighting import Weighting
-from fbeta.metrics import Metric
-from fbeta.running import Exact, is_number
-from fbeta.task import Batch
+from fbeta.metrics import Anchors, Metric
 
 
 class Reach(NamedTuple):

@@ -12,15 +12,14 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor
 
-from fbeta import ranks
-from fbeta.geometry import Confusion
-from fbeta.losses import fused
+from fbeta.losses import kernels as fused
+from fbeta.losses import ranks
 from fbeta.losses.argmax import argmax_loss, pairwise_weights
 from fbeta.losses.module import Loss, Options, check_tensors
+from fbeta.losses.running import RunningConfusion, cells, class_cells, classes, decisions, is_number, one_of
 from fbeta.losses.surrogate import box_cox, check_q
-from fbeta.metrics import tangent_costs
-from fbeta.running import RunningConfusion, cells, class_cells, classes, decisions, is_number, one_of
-from fbeta.task import Batch, convert
+from fbeta.losses.task import Batch, convert
+from fbeta.metrics import Confusion, tangent_costs
 
 
 def tangent_loss(

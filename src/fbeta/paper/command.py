@@ -10,12 +10,12 @@ import torch
 from rich.console import Console
 
 from fbeta import data
+from fbeta.learners.devices import device_of
 from fbeta.paper.protocol import PRESETS, PROTOCOL, SETTINGS, Run
 from fbeta.paper.results import PAPER
 from fbeta.paper.run import Pictures, execute, seconds_per_epoch
 from fbeta.spelling import did_you_mean
 from fbeta.train.bar import bar
-from fbeta.train.devices import device_of
 from fbeta.train.ledger import NotHeldError, check, read, shard
 from fbeta.train.stack import PRECISIONS
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fbeta.geometry import Confusion
-from fbeta.metrics import FBeta
+from fbeta.decisions import curve
+from fbeta.metrics import Confusion, FBeta
 from fbeta.paper.protocol import BETAS
-from fbeta.threshold import curve
 
 SPLITS = ("train", "val", "test")
 

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fbeta import losses
-from fbeta.geometry import Confusion
 from fbeta.losses import SurrogateLoss, tangent_costs, tangent_loss
-from fbeta.metrics import FBeta
+from fbeta.metrics import Confusion, FBeta
 from fbeta.paper.protocol import Run
 from fbeta.paper.readings import READINGS
 

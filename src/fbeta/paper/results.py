@@ -12,8 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fbeta.geometry import Confusion
-from fbeta.metrics import Accuracy, FBeta
+from fbeta.metrics import Accuracy, Confusion, FBeta
 from fbeta.paper import measure
 from fbeta.paper.protocol import BETAS, PROTOCOL, Q_REMEDY, SETTINGS, Run
 from fbeta.train import ledger

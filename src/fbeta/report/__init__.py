@@ -16,8 +16,8 @@ from fbeta.writing import replacing
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from fbeta.comparison.result import Comparison
     from fbeta.metrics import Metric
-    from fbeta.results import Comparison
 
 __all__ = ["page", "terminal", "write"]
 
@@ -27,7 +27,7 @@ def page(comparison: Comparison, metric: Metric | Callable[..., Any] | None = No
 
     `metric` is needed only for a metric of one's own that no spec can name.
 
-    >>> from fbeta.results import Comparison, Table
+    >>> from fbeta.comparison.result import Comparison, Table
     >>> table = Table("fraud", "is_fraud", "1", 1000, 20, 5)
     >>> page(Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run."))[:15]
     '<!doctype html>'
@@ -43,7 +43,7 @@ def write(
     """Write the page of a comparison to a file, whole or not at all.
 
     >>> import tempfile
-    >>> from fbeta.results import Comparison, Table
+    >>> from fbeta.comparison.result import Comparison, Table
     >>> comparison = Comparison(Table("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", "Nothing was run.")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write(comparison, Path(folder, "page.html"))
@@ -59,7 +59,7 @@ def terminal(comparison: Comparison) -> RenderableType:
     """Lay out a comparison for a terminal of 100 columns; print it with rich's `Console`.
 
     >>> from rich.console import Console
-    >>> from fbeta.results import Comparison, Table
+    >>> from fbeta.comparison.result import Comparison, Table
     >>> table = Table("fraud", "is_fraud", "1", 1000, 20, 5)
     >>> shown = terminal(Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run."))
     >>> Console(width=100).print(shown)

@@ -13,9 +13,9 @@ try:
 except ImportError as error:
     raise ImportError("A table in the terminal needs rich: pip install 'fbeta[report]'") from error
 
+from fbeta.comparison.result import Comparison, Interval
 from fbeta.report import words
 from fbeta.report.rows import Pair, Row, about, beforehand, rows, scale, tests
-from fbeta.results import Comparison, Interval
 
 #: Places of an interval's bar.
 BAR = 17
@@ -24,7 +24,7 @@ BAR = 17
 def layout(comparison: Comparison) -> RenderableType:
     """Lay out a comparison for 100 columns, or somewhat fewer. Every name is a `Text`, so that markup in it stays text.
 
-    >>> from fbeta.results import Table as Data
+    >>> from fbeta.comparison.result import Table as Data
     >>> type(layout(Comparison(Data("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", "Nothing."))).__name__
     'Group'
     """

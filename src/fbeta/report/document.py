@@ -16,13 +16,13 @@ try:
 except ImportError as error:
     raise ImportError("A page needs jinja2: pip install 'fbeta[report]'") from error
 
+from fbeta.comparison.result import Comparison
 from fbeta.metrics import Cost, Metric
 from fbeta.metrics import metric as read_metric
 from fbeta.report import pictures, words
 from fbeta.report.chart import tick
 from fbeta.report.points import Points, points
 from fbeta.report.rows import about, beforehand, rows, scale, tests
-from fbeta.results import Comparison
 
 #: With more methods than this the pictures start with a few of them.
 CROWD = 7
@@ -31,7 +31,7 @@ CROWD = 7
 def document(comparison: Comparison, metric: Metric | Callable[..., Any] | None = None) -> str:
     """Compose the page.
 
-    >>> from fbeta.results import Table
+    >>> from fbeta.comparison.result import Table
     >>> table = Table("<b>", "y", "1", 9, 2, 1)
     >>> "&lt;b&gt; by MCC" in document(Comparison(table, "mcc", "MCC", (), "", "", "Nothing was run."))
     True

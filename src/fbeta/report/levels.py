@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from fbeta.geometry import Confusion
-from fbeta.metrics import Metric
+from fbeta.metrics import Confusion, Metric
 from fbeta.report.points import scored
 
 

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from fbeta.geometry import Confusion, divide
-from fbeta.metrics import Metric
+from fbeta.comparison.result import Candidate, Comparison, Interval
+from fbeta.metrics import Confusion, Metric, divide
 from fbeta.report import words
 from fbeta.report.chart import Chart
 from fbeta.report.levels import Level, level, levels
 from fbeta.report.points import Points, scored
 from fbeta.report.rows import Pair, window
-from fbeta.results import Candidate, Comparison, Interval
 
 #: Colours of the style sheet; the first belongs to the baseline's loss. Further ones repeat with another dash.
 COLOURS = 7

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fbeta.geometry import Confusion
-from fbeta.metrics import Metric
+from fbeta.comparison.result import Candidate
+from fbeta.metrics import Confusion, Metric
 from fbeta.report.rows import middle_cut
-from fbeta.results import Candidate
 
 #: A slider on a screen has no more positions than this.
 MOST = 400

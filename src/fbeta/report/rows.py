@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from fbeta.comparison.result import Candidate, Comparison, Interval
 from fbeta.report import words
-from fbeta.results import Candidate, Comparison, Interval
 
 Pair = tuple[float, float]
 
@@ -45,7 +45,7 @@ class Row:
 def rows(comparison: Comparison) -> list[Row]:
     """One row for each method, the best on out-of-fold rows first: so they were chosen, and test rows rank nobody.
 
-    >>> from fbeta.results import Table
+    >>> from fbeta.comparison.result import Table
     >>> rows(Comparison(Table("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", ""))
     []
     """
@@ -124,7 +124,7 @@ def _remark(c: Candidate) -> str:
 def tests(comparison: Comparison) -> str:
     """The names of the tests behind the p values, and what so many of them show by chance.
 
-    >>> from fbeta.results import Table
+    >>> from fbeta.comparison.result import Table
     >>> tests(Comparison(Table("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", ""))
     ''
     """

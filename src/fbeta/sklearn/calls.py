@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fbeta.geometry import Confusion
-from fbeta.metrics import Metric
+from fbeta.decisions import Constant, Exact, Plugin, Shrunk, tune
+from fbeta.decisions import rule as read_rule
+from fbeta.metrics import Confusion, Metric
 from fbeta.sklearn.labels import Array
-from fbeta.threshold import Constant, Exact, Plugin, Shrunk, tune
-from fbeta.threshold import rule as read_rule
 
 #: Steps from the largest probability towards the metric's own calls; the best step counts.
 STEPS = 20

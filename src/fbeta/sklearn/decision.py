@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fbeta.geometry import Confusion
-from fbeta.metrics import Metric
+from fbeta.decisions import Platt, Steps, Threshold, tune
+from fbeta.decisions.calibration import sigmoid
+from fbeta.metrics import Confusion, Metric
 from fbeta.metrics import metric as read_metric
 from fbeta.sklearn.calls import Gains, best_calls
 from fbeta.sklearn.labels import Array, Labels, read_y
 from fbeta.sklearn.scoring import metric_of
-from fbeta.threshold import Platt, Steps, Threshold, tune
-from fbeta.threshold.calibration import sigmoid
 
 #: Stands for a cut at infinity, 'none' or 'all', where decisions must be finite.
 FAR = 1e9

@@ -12,9 +12,9 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, has_fit_parameter
 
-from fbeta.fixed_point import take
+from fbeta.decisions.calibration import logit, sigmoid
+from fbeta.learners import take
 from fbeta.sklearn.labels import Array, Labels
-from fbeta.threshold.calibration import logit, sigmoid
 
 
 def weight_argument(estimator: Any) -> str | None:

@@ -12,7 +12,7 @@ from sklearn.utils import check_consistent_length, check_random_state, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from fbeta.fixed_point import take
+from fbeta.learners import take
 from fbeta.metrics import metric as read_metric
 from fbeta.sklearn.decision import Decider
 from fbeta.sklearn.labels import Array, Labels, read_y

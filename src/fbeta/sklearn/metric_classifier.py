@@ -31,7 +31,7 @@ class MetricClassifier(Decider):
     - `model`: "linear", or "mlp" with `hidden` units a layer.
     - `loss`: a name of `fbeta.losses.names()`; `loss_options` go to it, for example ``{"q": 0.3}``. Class weights come
       from the counts of the training rows.
-    - `rule`: how the cut is chosen on out-of-fold scores (see `fbeta.threshold`), or "own": the loss's boundary, z = 0.
+    - `rule`: how the cut is chosen on out-of-fold scores (see `fbeta.decisions`), or "own": the loss's boundary, z = 0.
     - `cv`: the folds; None is five (fewer where the rarest class is small). A splitter with one hold-out part, such as
       `StratifiedShuffleSplit(1)`, makes it a single validation set.
     - `average_folds`: answer by the mean of the folds' models instead of the model of all rows.

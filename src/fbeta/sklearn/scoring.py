@@ -10,8 +10,7 @@ from sklearn.metrics import make_scorer
 from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
-from fbeta.geometry import Confusion
-from fbeta.metrics import Metric
+from fbeta.metrics import Confusion, Metric
 from fbeta.metrics import metric as read_metric
 from fbeta.sklearn.labels import Array, Labels, check_average, read_y
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 
-from fbeta import fixed_point
+from fbeta.tables.folds import folds
 
 #: Folds where nobody said how many.
 FOLDS = 5
@@ -32,7 +32,7 @@ def inner_folds(
     if y.ndim == 2:
         _check_labels(y)
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
-        return fixed_point.folds(y, int(cv), groups, seed=seed)
+        return folds(y, int(cv), groups, seed=seed)
     n = len(y)
     fold = np.full(n, -1, dtype=np.int64)
     rows = X if X is not None else y

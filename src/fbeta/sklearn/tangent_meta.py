@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fbeta.fixed_point import FixedPoint, class_weights, solve
+from fbeta.learners import FixedPoint, class_weights, solve
 from fbeta.sklearn.decision import calibrate
 from fbeta.sklearn.labels import Array, Labels
 from fbeta.sklearn.learner import (
@@ -28,14 +28,14 @@ class TangentMetaClassifier(MetaDecider):
     .. math:: c_1 \propto \frac{\partial M/\partial t}{\pi}, \qquad c_0 \propto \frac{-\partial M/\partial u}{1 - \pi}
               \qquad \text{at the out-of-fold operating point}
 
-    Costs give models, models an operating point on rows they never saw, the point new costs: `fbeta.fixed_point`.
+    Costs give models, models an operating point on rows they never saw, the point new costs: `fbeta.learners`.
     Then the classifier is fitted to all rows with the costs found. Its own boundary is where its weighted probability
     is ½ (or its margin 0), and its probabilities have the costs taken out again: odds · c₀/c₁. A learner without
     `predict_proba` (an SVM) gets probabilities from Platt scaling on out-of-fold rows.
 
     - `estimator`: logistic regression, random forest, gradient boosting, SVM, or a pipeline that ends in one.
     - `metric`, `cv`, `average_folds`, `average`, `pos_label`: as in `ThresholdClassifier`.
-    - `rule`: a cut of `fbeta.threshold` on out-of-fold scores; or "own", the classifier's own boundary, which the costs
+    - `rule`: a cut of `fbeta.decisions` on out-of-fold scores; or "own", the classifier's own boundary, which the costs
       have brought to about the same place (for several classes boundaries against the rest do not say which to call).
     - `rounds`, `damping`: of the fixed point; each round fits one model a fold.
     - `prevalence`: the rate of positives where the model will work, if it is not that of these rows.

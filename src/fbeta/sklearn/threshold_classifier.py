@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fbeta.fixed_point import cross_fit
+from fbeta.learners import cross_fit
 from fbeta.sklearn.decision import calibrate
 from fbeta.sklearn.labels import Array
 from fbeta.sklearn.learner import Learner, Numbered, columns_of, is_native, mean_of, response_method
@@ -20,7 +20,7 @@ class ThresholdClassifier(MetaDecider):
 
     - `estimator`: a classifier with `predict_proba` or `decision_function`.
     - `metric`: a `Metric`, a spec such as "fbeta:beta=2", or a function of (tp, fp, fn, tn).
-    - `rule`: how the cut is chosen ("shrunk", "exact", "plugin", "constant"): see `fbeta.threshold`.
+    - `rule`: how the cut is chosen ("shrunk", "exact", "plugin", "constant"): see `fbeta.decisions`.
     - `cv`: the folds that give out-of-fold scores: None (five, fewer where the rarest class is small), a number, or
       a splitter; see `inner_folds`. The estimator is then fitted once more, on all rows.
     - `average_folds`: keep the models of the folds and average their scores, instead of that last fit.

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fbeta import losses
-from fbeta.geometry import Confusion
+from fbeta.decisions import tune
+from fbeta.learners.tables import FROM_PRIOR
 from fbeta.losses import Loss, TangentLoss, tangent_loss
+from fbeta.metrics import Confusion
 from fbeta.sklearn.labels import Array
 from fbeta.sklearn.networks import Network
 from fbeta.sklearn.recipe import Recipe, Trained
 from fbeta.sklearn.stack import Stack
-from fbeta.threshold import tune
-from fbeta.train.tables import FROM_PRIOR
 
 #: q, c₀ and c₁ of a tangent loss, one of each a column.
 Prices = tuple[float, Tensor, Tensor]

@@ -1,0 +1,127 @@
+"""What a data set is to the rest: a name, facts, a place on disk, and a way to fetch and to load it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from fbeta.tables.errors import DataError as DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Kind = TypeVar("Kind", covariant=True)
+
+#: Is told what is being brought, how many bytes are here, and how many there are (0: unknown).
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Images:
+    """Images with one class each, in a training and a test part.
+
+    Shape: `train` and `test` are (N, height, width, channels) of uint8, the labels (N,) of int64; a label is an
+    index into `classes`.
+
+    >>> from fbeta.data import load
+    >>> load("digits")
+    Images('digits', 1438 for training and 359 for test of 8x8x1, 10 classes)
+    """
+
+    name: str
+    train: NDArray[np.uint8]
+    train_labels: NDArray[np.int64]
+    test: NDArray[np.uint8]
+    test_labels: NDArray[np.int64]
+    classes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for images, labels in ((self.train, self.train_labels), (self.test, self.test_labels)):
+            if images.dtype != "uint8" or labels.dtype != "int64":
+                raise TypeError(
+                    f"{self.name}: images are uint8 and labels int64, not {images.dtype} and {labels.dtype}."
+                )
+            if (
+                images.ndim != 4
+                or labels.shape != images.shape[:1]
+                or images.shape[1:] != self.train.shape[1:]
+            ):
+                raise ValueError(
+                    f"{self.name}: images are (N, height, width, channels) and labels (N,), "
+                    f"not {images.shape} and {labels.shape}."
+                )
+            if len(labels) and not 0 <= labels.min() <= labels.max() < len(self.classes):
+                raise ValueError(f"{self.name}: a label lies outside 0 to {len(self.classes) - 1}.")
+
+    def __repr__(self) -> str:
+        size = "x".join(map(str, self.train.shape[1:]))
+        rows = f"{len(self.train)} for training and {len(self.test)} for test"
+        return f"Images({self.name!r}, {rows} of {size}, {len(self.classes)} classes)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset(ABC, Generic[Kind]):
+    """One data set: facts, and the four things that `fbeta data` asks of it. `Kind` is what it loads as.
+
+    `kind` is images, table or tables; `shape` is that of an image, the number of columns, the number of tables. A
+    table comes without a split: all of its rows are in `train`.
+    """
+
+    name: str
+    about: str
+    train: int
+    test: int
+    shape: tuple[int, ...]
+    classes: tuple[str, ...]
+    kind: str = "images"
+
+    @property
+    @abstractmethod
+    def origins(self) -> tuple[str, ...]:
+        """Names of the sources, in the order in which they are tried."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Bytes on disk."""
+
+    @abstractmethod
+    def here(self) -> bool:
+        """Whether it is on this machine, by a glance that reads nothing."""
+
+    @abstractmethod
+    def path(self) -> Path:
+        """Where it is, with its content verified; DataError says how to fetch it."""
+
+    @abstractmethod
+    def fetch(self, source: str = "auto", progress: Progress | None = None) -> Path:
+        """Bring it here and say where it is."""
+
+    @abstractmethod
+    def load(self) -> Kind:
+        """Read it."""
+
+    def facts(self) -> dict[str, Any]:
+        """A line of `fbeta data list`, as plain data."""
+        return {
+            "name": self.name,
+            "about": self.about,
+            "kind": self.kind,
+            "train": self.train,
+            "test": self.test,
+            "shape": list(self.shape),
+            "classes": list(self.classes),
+            "bytes": self.size,
+            "sources": list(self.origins),
+            "here": self.here(),
+        }
+
+    def check_source(self, source: str) -> None:
+        """Refuse a source that this data set does not have."""
+        if source not in ("auto", *self.origins):
+            choices = ", ".join(("auto", *self.origins))
+            raise ValueError(f"{self.name} has no source {source!r}. Choices: {choices}.")

@@ -1,0 +1,159 @@
+"""What a rule is asked: steps, a metric, the rate it is meant for, and the cuts that constraints leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbeta.decisions.steps import Steps, Vector
+from fbeta.metrics import Metric, check_prevalence
+from fbeta.metrics import metric as read_metric
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """Metrics that must reach a value, and at most so many alerts.
+
+    >>> Constraints.read({"recall": 0.9}, budget=500)
+    Constraints(at_least=((Recall(), 0.9),), budget=500.0)
+    """
+
+    at_least: tuple[tuple[Metric, float], ...] = ()
+    budget: float | None = None
+
+    @classmethod
+    def read(cls, subject_to: Mapping[Any, float] | None, budget: float | None) -> Constraints:
+        """Read what a user writes."""
+        if subject_to is not None and not isinstance(subject_to, Mapping):
+            raise TypeError(f"subject_to maps metrics to values, as {{'recall': 0.9}}; got {subject_to!r}.")
+        asked = tuple(
+            (read_metric(spec), _number(f"the least {spec}", v)) for spec, v in (subject_to or {}).items()
+        )
+        if budget is not None and _number("budget", budget) < 0:
+            raise ValueError(f"budget is a number of alerts, zero or more; got {budget!r}.")
+        return cls(asked, None if budget is None else float(budget))
+
+    def __bool__(self) -> bool:
+        return bool(self.at_least) or self.budget is not None
+
+    def allowed(self, steps: Steps) -> NDArray[np.bool_] | None:
+        """Which cuts meet everything; None if nothing is asked. Says the nearest values if no cut does."""
+        if not self:
+            return None
+        every = self.met(steps)
+        if every is None or every.any():
+            return every
+        raise ValueError(f"No cut has {self.nearest(steps)}")
+
+    def met(self, steps: Steps) -> NDArray[np.bool_] | None:
+        """Which cuts meet everything, perhaps none; None if nothing is asked."""
+        return np.logical_and.reduce([x.met for x in self._measure(steps)]) if self else None
+
+    def shortfall(self, steps: Steps) -> Vector:
+        """How far each cut is from meeting everything: 0 where it does."""
+        gaps = [np.maximum(x.bound - x.values, 0.0) / max(1.0, abs(x.least)) for x in self._measure(steps)]
+        total: Vector = np.sum(gaps, axis=0)
+        return np.where(np.isnan(total), np.inf, total)
+
+    def _measure(self, steps: Steps) -> list[_Measured]:
+        asked = [_Measured(str(m), f"{m} ≥ {least:g}", steps.values(m), least) for m, least in self.at_least]
+        if self.budget is not None:
+            text = f"at most {self.budget:g} alerts"
+            asked.append(_Measured("", text, -(steps.tp + steps.fp), -self.budget))
+        return asked
+
+    def nearest(self, steps: Steps) -> str:
+        """What is asked, and, as no cut meets all of it, how near each comes while the others are met."""
+        measured, advice = self._measure(steps), []
+        for x in measured:
+            others = [o.met for o in measured if o is not x]
+            rest = np.logical_and.reduce(others) if others else np.ones(x.values.size, dtype=bool)
+            if not rest.any() or np.isnan(x.values[rest]).all():
+                continue
+            best = float(np.nanmax(x.values[rest]))
+            kept = " while the rest is met" if others else ""
+            advice.append(
+                f"{x.name} reaches {_rounded_down(best)}{kept}"
+                if x.name
+                else f"alerts go down to {-best:g}{kept}"
+            )
+        asked = " and ".join(x.text for x in measured)
+        nearest = ", ".join(advice) or "no two of them can be met together"
+        return f"{asked}: {nearest}. Ask for that or less."
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """One constraint: how it is called, what it asks, its value at every cut and the least it must be."""
+
+    name: str
+    text: str
+    values: Vector
+    least: float
+
+    @property
+    def bound(self) -> float:
+        # A share that was meant to be met exactly must not fail by a rounding error.
+        return self.least - 1e-12 * max(1.0, abs(self.least))
+
+    @property
+    def met(self) -> NDArray[np.bool_]:
+        return np.asarray(self.values >= self.bound)
+
+
+def _rounded_down(x: float) -> str:
+    """Four decimals, rounded down, so that asking for the printed number succeeds."""
+    return f"{np.floor(x * 1e4) / 1e4:.10g}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One column to cut: `steps` already stands at the rate that the metric is judged at.
+
+    `observed` are the same steps before that: what probabilities are calibrated on.
+    """
+
+    steps: Steps
+    observed: Steps
+    metric: Metric
+    allowed: NDArray[np.bool_] | None = None
+    prevalence: float | None = None
+
+    @classmethod
+    def read(
+        cls, steps: Steps, metric: Any, constraints: Constraints, prevalence: float | None = None
+    ) -> Problem:
+        """Bring steps to a rate and find what constraints leave."""
+        rate = None if prevalence is None else check_prevalence(prevalence)
+        there = steps if rate is None else steps.at_prevalence(rate)
+        return cls(there, steps, read_metric(metric), constraints.allowed(there), rate)
+
+    def best(self, steps: Steps | None = None) -> int:
+        """The index of the best allowed cut; of equals the one with the fewest positives."""
+        steps = self.steps if steps is None else steps
+        return argbest(steps.values(self.metric), self.allowed, self.metric)
+
+
+def argbest(values: Vector, allowed: NDArray[np.bool_] | None, metric: Metric) -> int:
+    """The first of the largest allowed values that are numbers."""
+    if allowed is not None:
+        values = np.where(allowed, values, np.nan)
+    first = int(np.argmax(values))  # the first NaN, if there is one
+    if not np.isnan(values[first]):
+        return first
+    if np.isnan(values).all():
+        where = "" if allowed is None else " that the constraints leave"
+        raise ValueError(
+            f"{metric} is NaN at every cut{where}; make it give a number where a denominator is zero."
+        )
+    return int(np.nanargmax(values))
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool | str) or not np.isscalar(value) or not np.isfinite(float(value)):  # type: ignore[arg-type]
+        raise ValueError(f"{name} must be a finite number; got {value!r}.")
+    return float(value)  # type: ignore[arg-type]

@@ -1,0 +1,282 @@
+"""Counts at every cut: one sort, then running sums; every rule and every sketch works on the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fbeta.metrics import Confusion, Metric
+
+Vector = NDArray[np.float64]
+
+#: Cuts whose cells are scored at once: few enough to stay in the processor's cache.
+BLOCK = 1 << 15
+#: What all weights together may be: a metric multiplies two cells.
+SMALLEST, LARGEST = 1e-100, 1e100
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Distinct scores from the top, and what a cut below the first i of them catches, i = 0 … m.
+
+    Shape: `scores` ``(m,)``; `tp`, `fp` (weights) and `called` (rows) ``(m + 1,)``, each beginning with 0.
+
+    >>> steps = Steps.of([0.9, 0.4, 0.4], [1, 0, 1])
+    >>> steps.scores.tolist(), steps.tp.tolist(), steps.called.tolist()
+    ([0.9, 0.4], [0.0, 1.0, 2.0], [0, 1, 3])
+    """
+
+    scores: Vector
+    tp: Vector
+    fp: Vector
+    called: NDArray[np.int64]
+    #: Σw/Σw²: how many rows a unit of weight stands for when uncertainty is at stake; 1 without weights.
+    rows_per_weight: float = 1.0
+    #: What the scores were handed in as. A cut is a number of that type, so that ``scores >= cut`` in single
+    #: precision decides as in double.
+    kind: str = "f8"
+    #: Weight of positives and negatives, where there are more than the last cut catches (a column among others).
+    totals: tuple[float, float] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        scores: ArrayLike,
+        target: ArrayLike,
+        weight: ArrayLike | None = None,
+        *,
+        infinite: bool = False,
+    ) -> Steps:
+        """Sort once, keep ties whole; `infinite` scores are refused unless they are asked for."""
+        s, y, w = read_rows(scores, target, weight, infinite=infinite)
+        hit = y == 1
+        n1 = int(np.count_nonzero(hit))
+        if w is None and n1 + int(np.count_nonzero(y == 0)) == s.size:
+            return cls._of_labels(s, hit, n1)
+        kind, order = s.dtype.str[1:], np.argsort(s)[::-1]
+        s, y = s[order].astype(np.float64), y[order].astype(np.float64)
+        v = np.ones(s.size) if w is None else w[order]
+        last = np.append(np.flatnonzero(s[:-1] != s[1:]), s.size - 1)
+        tp, fp = (np.append(0.0, np.cumsum(x)[last]) for x in (v * y, v * (1.0 - y)))
+        square = float(np.square(v).sum())
+        share = float(v.sum()) / square if square > 0 else 1.0
+        return cls(s[last], tp, fp, np.append(0, last + 1), share, kind)
+
+    @classmethod
+    def _of_labels(cls, s: NDArray[Any], hit: NDArray[np.bool_], n1: int) -> Steps:
+        """Rows of weight one and labels 0 and 1: sorting values is far quicker than sorting positions.
+
+        So all scores are sorted, and once more those of the rarer class, which are then found among all.
+        """
+        ordered = np.sort(s)
+        new = np.empty(s.size, dtype=bool)
+        new[0] = True
+        np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+        if new.all():
+            distinct, called = ordered, np.arange(s.size + 1)
+        else:
+            starts = np.flatnonzero(new)
+            distinct = ordered[starts]
+            called = np.zeros(starts.size + 1, dtype=np.int64)
+            np.subtract(s.size, starts[::-1], out=called[1:])
+        rare = hit if 2 * n1 <= s.size else ~hit
+        there = np.bincount(np.searchsorted(distinct, np.sort(s[rare])), minlength=distinct.size)
+        caught = np.zeros(called.size)
+        np.cumsum(there[::-1], out=caught[1:])
+        other = called - caught
+        tp, fp = (caught, other) if rare is hit else (other, caught)
+        return cls(distinct[::-1].astype(np.float64, copy=False), tp, fp, called, kind=s.dtype.str[1:])
+
+    @property
+    def positives(self) -> float:
+        """The weight of the positives."""
+        return float(self.tp[-1]) if self.totals is None else self.totals[0]
+
+    @property
+    def negatives(self) -> float:
+        """The weight of the negatives."""
+        return float(self.fp[-1]) if self.totals is None else self.totals[1]
+
+    @property
+    def are_probabilities(self) -> bool:
+        """Whether all scores lie in [0, 1]."""
+        return bool(self.scores[0] <= 1 and self.scores[-1] >= 0)
+
+    def confusion(self, at: int | slice | NDArray[np.intp] = slice(None)) -> Confusion:
+        """The four cells at some cuts, by default at all."""
+        tp, fp = self.tp[at], self.fp[at]
+        return Confusion(tp, fp, self.positives - tp, self.negatives - fp)
+
+    def cuts(self) -> Vector:
+        """Every cut that can be told apart: +inf, midway between neighbours, −inf."""
+        return np.concatenate([[np.inf], self._between(self.scores[:-1], self.scores[1:]), [-np.inf]])
+
+    def cuts_at(self, indices: NDArray[np.intp]) -> Vector:
+        """The cuts that call the first so many distinct scores positive."""
+        last = self.scores.size - 1
+        found = self._between(self.scores[np.maximum(indices - 1, 0)], self.scores[np.minimum(indices, last)])
+        return np.where(indices == 0, np.inf, np.where(indices > last, -np.inf, found))
+
+    def cut(self, index: int) -> float:
+        """The cut that calls the first `index` distinct scores positive."""
+        return float(self.cuts_at(np.array([index]))[0])
+
+    def index(self, cut: float) -> int:
+        """How many distinct scores lie at or above a cut."""
+        return self.scores.size - int(np.searchsorted(self.scores[::-1], cut, side="left"))
+
+    def snap(self, cut: float) -> float:
+        """The cut nearest to a wish whose counts are known: any, if the scores are, in their own precision."""
+        return float(self._round(cut))
+
+    def knots(self, count: int, *also: int) -> NDArray[np.intp]:
+        """About `count` indices of cuts that divide positives, and negatives, into equal parts; both ends included."""
+        if self.tp.size <= count:
+            return np.arange(self.tp.size)
+        shares = np.linspace(0.0, 1.0, count // 2)
+        parts = [np.searchsorted(x, x[0] + shares * (x[-1] - x[0])) for x in (self.tp, self.fp)]
+        found = np.concatenate([[0, self.tp.size - 1, *also], *parts])
+        return np.unique(np.minimum(found, self.tp.size - 1))
+
+    def at_knots(self, knots: NDArray[np.intp]) -> Steps:
+        """Only these cuts; what lies between two of them gets the middle of its scores."""
+        if knots.size == self.tp.size:
+            return self
+        scores = self.scores[knots[:-1]] / 2 + self.scores[knots[1:] - 1] / 2
+        return Steps(
+            scores,
+            self.tp[knots],
+            self.fp[knots],
+            self.called[knots],
+            self.rows_per_weight,
+            self.kind,
+            self.totals,
+        )
+
+    def thinned(self, count: int) -> Steps:
+        """At most about `count` steps."""
+        return self.at_knots(self.knots(count))
+
+    def at_prevalence(self, prevalence: float) -> Steps:
+        """The same rates and the same total weight, with another share of positives."""
+        if self.positives == 0 or self.negatives == 0:
+            raise ValueError(
+                "prevalence= changes the balance of two classes, but the target holds only one; give rows of both."
+            )
+        total = self.positives + self.negatives
+        hit = prevalence * total / self.positives
+        miss = (1 - prevalence) * total / self.negatives
+        return replace(self, tp=self.tp * hit, fp=self.fp * miss)
+
+    def expected(self, probability: Vector) -> Steps:
+        """The steps that probabilities of the distinct scores lead us to expect, in place of the targets."""
+        mass = np.diff(self.tp) + np.diff(self.fp)
+        tp, fp = (np.append(0.0, np.cumsum(mass * p)) for p in (probability, 1 - probability))
+        return replace(self, tp=tp, fp=fp)
+
+    def values(self, metric: Metric) -> Vector:
+        """The metric at every cut; NaN where a user's formula divides by zero."""
+        out = np.empty(self.tp.size)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for low in range(0, out.size, BLOCK):
+                part = slice(low, low + BLOCK)
+                out[part] = score_cells(metric, self.confusion(part))
+        return out
+
+    def _round(self, cut: Any) -> Any:
+        if self.kind == "f8":
+            return cut
+        with np.errstate(over="ignore"):  # a wish beyond the type's range calls all or none
+            return np.asarray(cut).astype(self.kind).astype(np.float64)
+
+    def _between(self, upper: Any, lower: Any) -> Any:
+        with np.errstate(invalid="ignore"):  # +inf and −inf have no middle
+            middle = self._round(upper / 2 + lower / 2)
+        # Between neighbouring floats there is no middle: then the upper one itself cuts (`>=` is positive).
+        return np.where((middle > lower) & (middle <= upper), middle, upper)
+
+
+def score_cells(metric: Metric, c: Confusion) -> Vector:
+    """Score arrays of cells, one by one where a user's formula takes only numbers; NaN where it is 0/0."""
+    cells = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in c))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        try:
+            found = metric(Confusion(*(x[()] for x in cells)))
+        except (TypeError, ValueError, ArithmeticError):
+            each = zip(*(x.ravel() for x in cells), strict=True)
+            found = np.reshape([_score(metric, Confusion(*x)) for x in each], cells[0].shape)
+    return np.broadcast_to(np.asarray(found, dtype=np.float64), cells[0].shape)
+
+
+def _score(metric: Metric, c: Confusion) -> float:
+    try:
+        return float(metric(c))
+    except ArithmeticError:
+        return np.nan
+
+
+def curve(scores: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None) -> tuple[Vector, Confusion]:
+    """Confusion at every cut that can be told apart, from 'none positive' to 'all positive'.
+
+    A cut lies midway between two distinct scores; the first is +inf, the last −inf. Ties stay whole. An infinite
+    score counts as the largest or smallest of all.
+
+    Shape: inputs ``(n,)``; cuts and cells ``(m + 1,)`` for m distinct scores.
+
+    >>> cuts, c = curve([0.9, 0.4, 0.4], [1, 0, 1])
+    >>> cuts.tolist(), c.tp.tolist(), c.fp.tolist()
+    ([inf, 0.65, -inf], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0])
+    """
+    steps = Steps.of(scores, target, weight, infinite=True)
+    return steps.cuts(), steps.confusion()
+
+
+def read_array(name: str, x: Any) -> NDArray[Any]:
+    """Read what a user hands in, tensors included, as an array of numbers."""
+    if hasattr(x, "detach"):
+        x = x.detach().cpu()
+        x = x.float() if "bfloat16" in str(x.dtype) else x  # a type that NumPy does not have
+    found = np.asarray(x)
+    if found.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must hold numbers; got {found.dtype}. Map your labels to 0 and 1 first, "
+            "for example y == 'fraud'."
+        )
+    return found
+
+
+def read_rows(
+    scores: Any, target: Any, weight: Any | None = None, *, infinite: bool = False
+) -> tuple[NDArray[Any], NDArray[Any], Vector | None]:
+    """Check rows and give float scores, targets and float weights (or None)."""
+    s, y = read_array("scores", scores), read_array("target", target)
+    # Whole numbers, and floats wider than double, are compared as doubles: `decide` does so too.
+    s = s if s.dtype.kind == "f" and s.dtype.itemsize <= 8 else s.astype(np.float64)
+    w = None if weight is None else read_array("weight", weight).astype(np.float64)
+    if s.ndim != 1 or s.shape != y.shape or (w is not None and s.shape != w.shape):
+        got = f"{s.shape}, {y.shape}" + ("" if w is None else f", {w.shape}")
+        raise ValueError(f"scores, target and weight must be vectors of one length; got {got}.")
+    if s.size == 0:
+        raise ValueError("There are no scores to cut; got empty arrays.")
+    if np.isnan(s).any() if infinite else not np.isfinite(s).all():
+        kind = "NaN" if np.isnan(s).any() else "infinity"
+        raise ValueError(
+            f"scores hold {kind}, which no cut can decide; drop, impute or clip those rows first."
+        )
+    if not ((y >= 0) & (y <= 1)).all():
+        raise ValueError(
+            "target must lie in [0, 1]; map your labels to 0 and 1 first. For more than two classes give one column "
+            "of scores and of targets per class: that is macro averaging."
+        )
+    if w is not None and not ((w >= 0) & np.isfinite(w)).all():
+        raise ValueError("weight must be finite and zero or more.")
+    with np.errstate(over="ignore"):
+        total = 0.0 if w is None else float(w.sum())
+    if total and not SMALLEST <= total <= LARGEST:
+        raise ValueError(
+            f"weight sums to {total:.3g}, whose products no float holds; divide all weights by the largest."
+        )
+    return s, y, w

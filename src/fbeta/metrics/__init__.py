@@ -1,0 +1,54 @@
+"""What a score is: confusion-matrix metrics, each one formula, from which slopes, pole and costs follow."""
+
+from fbeta.metrics.anchors import Anchors, Pole
+from fbeta.metrics.confusion import Cell, Confusion, divide, root
+from fbeta.metrics.costs import tangent_costs
+from fbeta.metrics.formulas import (
+    MCC,
+    Accuracy,
+    BalancedAccuracy,
+    Cost,
+    FBeta,
+    FowlkesMallows,
+    GMean,
+    Jaccard,
+    Kappa,
+    Precision,
+    Recall,
+    Specificity,
+    Tversky,
+)
+from fbeta.metrics.metric import Metric, check_prevalence
+from fbeta.metrics.spec import Custom, as_metric, title
+
+#: The old name of `as_metric`.
+metric = as_metric
+
+__all__ = [
+    "MCC",
+    "Accuracy",
+    "Anchors",
+    "BalancedAccuracy",
+    "Cell",
+    "Confusion",
+    "Cost",
+    "Custom",
+    "FBeta",
+    "FowlkesMallows",
+    "GMean",
+    "Jaccard",
+    "Kappa",
+    "Metric",
+    "Pole",
+    "Precision",
+    "Recall",
+    "Specificity",
+    "Tversky",
+    "as_metric",
+    "check_prevalence",
+    "divide",
+    "metric",
+    "root",
+    "tangent_costs",
+    "title",
+]

@@ -1,0 +1,324 @@
+"""Confusion-matrix metrics: each is one textbook formula, and everything else follows from it.
+
+Where a score is 0/0:
+
+=====================================  ==============================  =======================================
+metric                                 when                            value
+=====================================  ==============================  =======================================
+FBeta, Jaccard, Tversky, Precision,    the denominator is zero         0 (scikit-learn)
+Recall, Specificity, FowlkesMallows
+MCC                                    a margin is zero                0 (scikit-learn)
+GMean                                  a class is absent               0 (imbalanced-learn)
+BalancedAccuracy                       a class is absent               the other class's recall (scikit-learn)
+Kappa                                  all in one cell, TP or TN       0, as MCC (scikit-learn: NaN unless told)
+Accuracy, Cost                         no rows                         0
+=====================================  ==============================  =======================================
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from fbeta.metrics.confusion import Cell, Confusion, divide, root
+from fbeta.metrics.metric import Metric
+
+
+@dataclass(frozen=True)
+class FBeta(Metric):
+    r"""F_β: the weighted harmonic mean of precision and recall.
+
+    .. math:: F_\beta = \frac{(1 + \beta^2)\,TP}{(1 + \beta^2)\,TP + \beta^2 FN + FP}
+
+    Its pole is (−β²π/(1−π), 0).
+
+    >>> FBeta(2)(Confusion(tp=8, fp=2, fn=4, tn=86))
+    0.6896551724137931
+
+    Reference: [lee2021], eq. fbeta_score_primitive
+    """
+
+    formula: ClassVar[str] = "(1+β²)·TP / ((1+β²)·TP + β²·FN + FP)"
+
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_number(
+            "beta", self.beta, above=0, below=1e100, hint="beta > 1 favours recall, beta < 1 precision"
+        )
+
+    def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
+        """(1+β²)TP over (1+β²)TP + β²FN + FP."""
+        b2 = self.beta**2
+        return (1 + b2) * c.tp, (1 + b2) * c.tp + b2 * c.fn + c.fp
+
+
+@dataclass(frozen=True)
+class Jaccard(Metric):
+    r"""Jaccard index, intersection over union, critical success index.
+
+    .. math:: J = \frac{TP}{TP + FP + FN}
+
+    It shares the pole of F₁, hence its surrogate loss.
+
+    >>> Jaccard()(Confusion(tp=2, fp=1, fn=1, tn=6))
+    0.5
+
+    Reference: [jaccard1912]
+    """
+
+    formula: ClassVar[str] = "TP / (TP + FP + FN)"
+
+    def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
+        """TP over TP + FP + FN."""
+        return c.tp, c.tp + c.fp + c.fn
+
+
+@dataclass(frozen=True)
+class Tversky(Metric):
+    r"""Tversky index: `alpha` prices false positives, `beta` false negatives.
+
+    .. math:: T = \frac{TP}{TP + \alpha\,FP + \beta\,FN}
+
+    >>> Tversky(alpha=0.5, beta=0.5)(Confusion(tp=2, fp=1, fn=1, tn=6)) == FBeta(1)(Confusion(2, 1, 1, 6))
+    True
+
+    Reference: [tversky1977]
+    """
+
+    formula: ClassVar[str] = "TP / (TP + α·FP + β·FN)"
+
+    alpha: float = 0.5
+    beta: float = 0.5
+
+    def __post_init__(self) -> None:
+        _check_number("alpha", self.alpha, above=0, hint="it is the price of a false positive")
+        _check_number("beta", self.beta, above=0, hint="it is the price of a false negative")
+
+    def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
+        """TP over TP + αFP + βFN."""
+        return c.tp, c.tp + self.alpha * c.fp + self.beta * c.fn
+
+
+@dataclass(frozen=True)
+class Kappa(Metric):
+    r"""Cohen's κ, the Heidke skill score: agreement beyond chance.
+
+    .. math:: \kappa = \frac{2\,(TP \cdot TN - FP \cdot FN)}{(TP+FP)(FP+TN) + (TP+FN)(FN+TN)}
+
+    Its pole is (c, c) with c = −π/(1−2π), at infinity for π = ½ and on the other side beyond.
+
+    >>> Kappa()(Confusion(tp=20, fp=10, fn=5, tn=15))
+    0.4
+
+    Reference: [cohen1960]
+    """
+
+    formula: ClassVar[str] = "2·(TP·TN − FP·FN) / ((TP+FP)·(FP+TN) + (TP+FN)·(FN+TN))"
+
+    def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
+        """Twice the determinant over the two cross margins."""
+        margins = (c.tp + c.fp) * c.negatives + c.positives * (c.fn + c.tn)
+        return 2.0 * (c.tp * c.tn - c.fp * c.fn), margins
+
+
+@dataclass(frozen=True)
+class MCC(Metric):
+    r"""Matthews correlation coefficient: the correlation of decision and truth.
+
+    .. math:: MCC = \frac{TP \cdot TN - FP \cdot FN}{\sqrt{(TP+FP)(TP+FN)(TN+FP)(TN+FN)}}
+
+    Its level lines are curved, so it has no pole; tangent and soft losses work.
+
+    >>> MCC()(Confusion(tp=1, fp=0, fn=0, tn=1))
+    1.0
+
+    Reference: [matthews1975]
+    """
+
+    formula: ClassVar[str] = "(TP·TN − FP·FN) / √((TP+FP)·(TP+FN)·(TN+FP)·(TN+FN))"
+
+    def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
+        """The determinant over the root of the four margins."""
+        # Two roots of two margins: four counts multiplied together overflow single precision.
+        margins = root((c.tp + c.fp) * c.positives) * root(c.negatives * (c.tn + c.fn))
+        return c.tp * c.tn - c.fp * c.fn, margins
+
+
+@dataclass(frozen=True)
+class GMean(Metric):
+    r"""Geometric mean of recall and specificity.
+
+    .. math:: G = \sqrt{\frac{TP}{TP + FN} \cdot \frac{TN}{TN + FP}}
+
+    No pole, but log G = ½ log t + ½ log(1−u) separates: anchors (1, 0), and the surrogate loss is
+    class-balanced cross entropy.
+
+    >>> GMean()(Confusion(tp=1, fp=1, fn=1, tn=1))
+    0.5
+
+    Reference: [kubat1997]
+    """
+
+    formula: ClassVar[str] = "√(TP/(TP+FN) · TN/(TN+FP))"
+
+    def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
+        """The root of both recalls."""
+        return root(c.tp * c.tn), root(c.positives * c.negatives)
+
+
+@dataclass(frozen=True)
+class BalancedAccuracy(Metric):
+    r"""Mean recall of the classes that are there; Youden's J and the true skill statistic are 2·BA − 1.
+
+    .. math:: BA = \tfrac12\left(\frac{TP}{TP + FN} + \frac{TN}{TN + FP}\right)
+
+    >>> BalancedAccuracy()(Confusion(tp=1, fp=1, fn=1, tn=3))
+    0.625
+
+    Reference: [brodersen2010]
+    """
+
+    formula: ClassVar[str] = "½·(TP/(TP+FN) + TN/(TN+FP))"
+
+    def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
+        """The sum of recalls over the number of classes present."""
+        present = (c.positives != 0) * 1.0 + (c.negatives != 0) * 1.0
+        return divide(c.tp, c.positives) + divide(c.tn, c.negatives), present
+
+
+@dataclass(frozen=True)
+class Accuracy(Metric):
+    r"""Share of right decisions.
+
+    .. math:: A = \frac{TP + TN}{n}
+
+    >>> Accuracy()(Confusion(tp=1, fp=1, fn=0, tn=2))
+    0.75
+    """
+
+    formula: ClassVar[str] = "(TP + TN) / n"
+
+    def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
+        """Right decisions over all."""
+        return c.tp + c.tn, c.total
+
+
+@dataclass(frozen=True)
+class FowlkesMallows(Metric):
+    r"""Geometric mean of precision and recall.
+
+    .. math:: FM = \frac{TP}{\sqrt{(TP + FP)(TP + FN)}}
+
+    >>> FowlkesMallows()(Confusion(tp=2, fp=2, fn=2, tn=4))
+    0.5
+
+    Reference: [fowlkes1983]
+    """
+
+    formula: ClassVar[str] = "TP / √((TP+FP)·(TP+FN))"
+
+    def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
+        """TP over the root of its two margins."""
+        return c.tp, root((c.tp + c.fp) * c.positives)
+
+
+@dataclass(frozen=True)
+class Precision(Metric):
+    r"""Share of alarms that are right. A score to report or to constrain, not to train for (see `refusal`).
+
+    .. math:: P = \frac{TP}{TP + FP}
+
+    >>> Precision()(Confusion(tp=3, fp=1, fn=5, tn=91))
+    0.75
+    """
+
+    formula: ClassVar[str] = "TP / (TP + FP)"
+
+    def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
+        """TP over TP + FP."""
+        return c.tp, c.tp + c.fp
+
+
+@dataclass(frozen=True)
+class Recall(Metric):
+    r"""Share of positives that are found; sensitivity, true positive rate.
+
+    .. math:: R = \frac{TP}{TP + FN}
+
+    >>> Recall()(Confusion(tp=3, fp=1, fn=1, tn=95))
+    0.75
+    """
+
+    formula: ClassVar[str] = "TP / (TP + FN)"
+
+    def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
+        """TP over the positives."""
+        return c.tp, c.positives
+
+
+@dataclass(frozen=True)
+class Specificity(Metric):
+    r"""Share of negatives that are left alone; true negative rate.
+
+    .. math:: S = \frac{TN}{TN + FP}
+
+    >>> Specificity()(Confusion(tp=0, fp=1, fn=0, tn=3))
+    0.75
+    """
+
+    formula: ClassVar[str] = "TN / (TN + FP)"
+
+    def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
+        """TN over the negatives."""
+        return c.tn, c.negatives
+
+
+@dataclass(frozen=True)
+class Cost(Metric):
+    r"""A business metric: minus the mean price of a row.
+
+    .. math:: C = -\frac{c_{fp} FP + c_{fn} FN + c_{tp} TP + c_{tn} TN}{n}
+
+    Gains are negative prices. Its level lines are parallel: the pole is at infinity.
+
+    >>> Cost(fp=1, fn=20)(Confusion(tp=5, fp=10, fn=1, tn=84))
+    -0.3
+    >>> round(Cost(fp=1, fn=19).best_cut(Confusion(tp=5, fp=10, fn=1, tn=84)), 6)
+    0.05
+    """
+
+    formula: ClassVar[str] = "−(fp·FP + fn·FN + tp·TP + tn·TN) / n"
+
+    fp: float = 1.0
+    fn: float = 1.0
+    tp: float = 0.0
+    tn: float = 0.0
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            _check_number(f.name, getattr(self, f.name))
+
+    def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
+        """Minus the bill over the number of rows."""
+        return -(self.fp * c.fp + self.fn * c.fn + self.tp * c.tp + self.tn * c.tn), c.total
+
+
+def _check_number(
+    name: str, value: Any, above: float | None = None, below: float = math.inf, hint: str = ""
+) -> None:
+    bad = isinstance(value, bool | str) or not _is_finite(value) or (above is not None and value <= above)
+    bad = bad or value >= below
+    if bad:
+        bound = "" if above is None else f" above {above:g}"
+        raise ValueError(
+            f"{name} must be a finite number{bound}; got {value!r}." + (f" ({hint}.)" if hint else "")
+        )
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except TypeError:
+        return False

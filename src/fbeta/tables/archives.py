@@ -1,0 +1,81 @@
+"""Reading files that others made. Nothing is unpickled, unpacked to a path of their choice, or run."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import subprocess
+import tarfile
+import zlib
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import IO
+
+from fbeta.tables.errors import DataError
+
+_CHUNK = 1 << 20
+
+
+@contextlib.contextmanager
+def _damage(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError) as error:
+        raise DataError(f"{name} is damaged: {error}") from error
+
+
+def pieces(stream: IO[bytes] | gzip.GzipFile, name: str) -> Iterator[bytes]:
+    """The content of a stream, piece by piece; `name` is for the message where it is damaged.
+
+    >>> import io
+    >>> list(pieces(io.BytesIO(b"abc"), "abc"))
+    [b'abc']
+    """
+    with _damage(name):
+        while chunk := stream.read(_CHUNK):
+            yield chunk
+
+
+def gunzip(file: Path | IO[bytes], name: str) -> Iterator[bytes]:
+    """The decompressed content of a gzip file, piece by piece.
+
+    >>> import gzip, io
+    >>> list(gunzip(io.BytesIO(gzip.compress(b"abc")), "abc.gz"))
+    [b'abc']
+    """
+    with _damage(name), gzip.open(file) as stream:
+        yield from pieces(stream, name)
+
+
+def members(archive: Path, names: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
+    """The regular files of a tar archive with these names, in the archive's order; read each before the next."""
+    with _damage(archive.name), tarfile.open(archive) as tar:
+        for member in tar:
+            stream = tar.extractfile(member) if member.isfile() and member.name in names else None
+            if stream is not None:
+                yield member.name, stream
+
+
+def run(
+    *command: str, folder: Path, output: Path | None = None, env: Mapping[str, str] | None = None
+) -> None:
+    """Run a program in a folder, its output into a file; DataError has its own words when it fails."""
+    with open(output or os.devnull, "wb") as out:
+        try:
+            done = subprocess.run(
+                command,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.PIPE,
+                env={**os.environ, "LC_ALL": "C", **(env or {})},
+            )
+        except OSError as error:
+            raise DataError(f"{os.path.basename(command[0])} does not run: {error.strerror}") from error
+    if done.returncode:
+        said = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+        marks = ("E:", "ERROR:")  # apt's and pip's own; npm gives a reason
+        key = [line for line in said if "reason:" in line or line.startswith(marks)]
+        why = [*key, *said, "it gave no reason"][0]
+        raise DataError(f"{os.path.basename(command[0])} {command[1]} failed: {why[:200]}")

@@ -1,0 +1,37 @@
+"""The errors of data and of tables, and the words that their messages have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+#: More names than this are not listed in a sentence.
+LISTED = 5
+
+
+class DataError(RuntimeError):
+    """Data that is missing, damaged or out of reach; the message says how to get it.
+
+    >>> raise DataError("digits needs scikit-learn: pip install 'fbeta[data]'.")
+    Traceback (most recent call last):
+    fbeta.tables.errors.DataError: digits needs scikit-learn: pip install 'fbeta[data]'.
+    """
+
+
+class TableError(ValueError):
+    """A table that cannot be used as it is; the message says why, and what to do.
+
+    >>> raise TableError("fraud.csv is empty: export it again.")
+    Traceback (most recent call last):
+    fbeta.tables.errors.TableError: fraud.csv is empty: export it again.
+    """
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names for a sentence, the first few of them.
+
+    >>> listed(["a", "b"]), listed("abcdefg")
+    ("'a', 'b'", "'a', 'b', 'c', 'd', 'e' and 2 more")
+    """
+    names = [name if len(name) <= 40 else f"{name[:39]}…" for name in names]
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(map(repr, names[:LISTED])) + more

@@ -1,0 +1,198 @@
+"""Files of every format as one thing: a lazy frame of named columns. The content decides, not the name."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import tempfile
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from fbeta.spelling import did_you_mean
+from fbeta.tables.delimited import MISSING, Delimited, inspect, long_row
+from fbeta.tables.errors import TableError, listed
+
+#: What the reader raises: on a damaged file it may also panic, which is no Exception.
+READER_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+#: Rows that decide whether a column of text is read as numbers at once; the rest of the file may overrule them.
+_GUESS = 10_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """An open table: `frame` reads it, `text` is the same with all columns as text, where it is a text file."""
+
+    path: Path
+    frame: pl.LazyFrame
+    names: tuple[str, ...]
+    text: pl.LazyFrame | None = None
+    file: Delimited | None = None
+
+    @property
+    def decimal(self) -> str:
+        """The decimal sign of numbers that are text."""
+        return self.file.decimal if self.file else "."
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said about the file."""
+        return self.file.notes if self.file else ()
+
+    def fault(self, error: BaseException) -> TableError:
+        """What to tell about an error of the reader."""
+        first = (str(error).splitlines() or ["no reason given"])[0][:200]
+        if self.file:
+            reason = long_row(self.file) or f"{first}; look for a quote that opens and does not close"
+            return TableError(f"cannot read {self.path}: {reason}.")
+        return TableError(f"{self.path} is damaged ({first}): copy or export it again.")
+
+
+def need_column(source: Source, names: Iterable[str], what: str) -> None:
+    """Refuse a name that is no column, and name the nearest that is.
+
+    >>> need_column(Source(Path("x.csv"), pl.LazyFrame(), ("amount", "is_fraud")), ["is_fruad"], "target column")
+    Traceback (most recent call last):
+    fbeta.tables.errors.TableError: x.csv has no target column 'is_fruad'. Did you mean 'is_fraud'?
+    """
+    for name in names:
+        if name not in source.names:
+            hint = did_you_mean(name, source.names) or f" It has {listed(source.names)}."
+            raise TableError(f"{source.path} has no {what} {name!r}.{hint}")
+
+
+@contextlib.contextmanager
+def opened(path: str | Path, delimiter: str | None = None, text: Collection[str] = ()) -> Iterator[Source]:
+    """Open a table of any format for the time of a `with`; the columns in `text` stay text where the file is.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = (file := Path(folder, "x.csv")).write_text("a;b\\n1,5;x\\n")
+    ...     with opened(file) as source:
+    ...         source.names, source.decimal
+    (('a', 'b'), ',')
+    """
+    path = Path(path).expanduser()
+    head = _head(path)
+    with tempfile.TemporaryDirectory(prefix="fbeta-") as folder:
+        try:
+            yield _open(path, head, Path(folder), delimiter, text)
+        except OSError as error:
+            if error.errno == errno.ENOSPC:
+                raise TableError(
+                    f"no room for {path} in {folder}: free some, or set TMPDIR to another folder."
+                ) from error
+            raise TableError(f"cannot read {path}: {error.strerror or error}.") from error
+
+
+def _head(path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            raise TableError(f"{path} is a folder: name a file in it.")
+        with open(path, "rb") as stream:
+            head = stream.read(8)
+    except FileNotFoundError as error:
+        beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise TableError(
+            f"there is no file {path}: check its name.{did_you_mean(path.name, beside)}"
+        ) from error
+    except OSError as error:
+        raise TableError(f"cannot read {path}: {error.strerror or error}.") from error
+    if not head:
+        raise TableError(f"{path} is empty: export it again.")
+    return head
+
+
+def _open(path: Path, head: bytes, folder: Path, delimiter: str | None, text: Collection[str]) -> Source:
+    ending = path.suffix.casefold()
+    if head.startswith(b"PAR1"):
+        return _binary(path, "Parquet", lambda: pl.scan_parquet(path, glob=False))
+    if head.startswith(b"ARROW1"):
+        return _binary(path, "Arrow", lambda: pl.scan_ipc(path, glob=False))
+    if head.startswith(b"\xff\xff\xff\xff"):
+        return _binary(path, "Arrow", lambda: pl.read_ipc_stream(path).lazy())
+    if head.startswith(b"FEA1"):
+        raise TableError(f"{path} is Feather of version 1: write it again as version 2 or Parquet.")
+    if ending == ".npz":
+        return _npz(path)
+    if ending in (".parquet", ".pq", ".arrow", ".feather", ".ipc"):
+        raise TableError(f"{path} is no {ending[1:]} file, whatever its name says: export it again.")
+    file = inspect(path, folder, delimiter)
+    guess = _numbers(file)
+    schema = {n: pl.Float64 if n in guess and n not in text else pl.String for n in file.names}
+    text_only = dict.fromkeys(file.names, pl.String)
+    return Source(path, _scan(file, schema, MISSING), file.names, _scan(file, text_only), file)
+
+
+def _binary(path: Path, what: str, scan: Any) -> Source:
+    try:
+        frame = scan()
+        names = tuple(frame.collect_schema().names())
+        rows = frame.select(pl.len()).collect().item() if names else 0
+    except (*READER_ERRORS, OSError) as error:
+        raise TableError(f"{path} is truncated or damaged {what}: copy or export it again.") from error
+    if not rows:
+        raise TableError(f"{path} has {len(names)} columns but no rows: export it again.")
+    return Source(path, frame, names)
+
+
+def _scan(file: Delimited, schema: dict[str, Any], missing: Collection[str] = ()) -> pl.LazyFrame:
+    return pl.scan_csv(
+        file.path,
+        separator=file.delimiter,
+        has_header=False,
+        skip_lines=file.skip,
+        schema=schema,
+        null_values=list(missing) or None,
+        glob=False,
+    )
+
+
+def _numbers(file: Delimited) -> set[str]:
+    """Columns whose first values are all numbers that the reader can take as they stand."""
+    guess = set(file.names)
+    for row in file.sample[:_GUESS]:
+        for name, cell in zip(file.names, row, strict=False):
+            if name in guess and cell not in MISSING:
+                try:
+                    float(cell)
+                except ValueError:
+                    guess.discard(name)
+                else:
+                    if "_" in cell or cell != cell.strip():
+                        guess.discard(name)
+    return guess
+
+
+def _npz(path: Path) -> Source:
+    """Arrays X (N, d) and y (N,), and the names of the d columns in `features` where they are given."""
+    try:
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+            held = {key: arrays[key] for key in arrays.files if key in ("X", "y", "features")}
+            keys = list(arrays.files)
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, KeyError, RuntimeError) as error:
+        if "allow_pickle" in str(error):
+            raise TableError(
+                f"{path} holds Python objects, which can run code when read: save plain arrays."
+            ) from error
+        raise TableError(f"{path} is truncated or damaged NPZ: copy or save it again.") from error
+    x, y = held.get("X"), held.get("y")
+    if x is None or y is None or x.ndim != 2 or y.shape != x.shape[:1] or x.dtype.kind not in "fiub":
+        raise TableError(f"{path} must hold numbers X (N, d) and a target y (N,), but has {listed(keys)}.")
+    if not len(y):
+        raise TableError(f"{path} has {x.shape[1]} columns but no rows: save it again.")
+    names = [str(n) for n in held.get("features", np.array([f"x{i}" for i in range(x.shape[1])]))]
+    twice = [name for name, count in Counter([*names, "y"]).items() if count > 1]
+    if len(names) != x.shape[1] or twice:
+        raise TableError(
+            f"{path} names its {x.shape[1]} columns by {len(names)} features: give each its own name."
+        )
+    frame = pl.DataFrame({n: x[:, i] for i, n in enumerate(names)} | {"y": y})
+    return Source(path, frame.lazy(), (*names, "y"))

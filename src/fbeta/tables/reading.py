@@ -1,0 +1,308 @@
+"""From a file to a `Table`: two streamed passes, one that looks at every value and one that keeps what is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fbeta.tables.duplicates import dense, equal_rows, joined
+from fbeta.tables.errors import LISTED, TableError, listed
+from fbeta.tables.formats import READER_ERRORS, Source, need_column, opened
+from fbeta.tables.kinds import (
+    ID_SHARE,
+    ID_VALUES,
+    LEVELS,
+    Column,
+    Facts,
+    cleaned,
+    infer,
+    profile,
+    readable,
+)
+from fbeta.tables.positives import Choice, choose
+from fbeta.tables.table import Table
+from fbeta.tables.telling import telling
+
+
+def read_table(
+    path: str | Path,
+    target: str,
+    positive: str | None = None,
+    *,
+    group: str | None = None,
+    time: str | None = None,
+    drop: Sequence[str] = (),
+    delimiter: str | None = None,
+    duplicates: bool = True,
+    name: str | None = None,
+) -> Table:
+    """Read a table of CSV, TSV (also .gz), Parquet, Arrow, Feather or NPZ, with its target as 0 and 1.
+
+    `positive` is the value of the target that counts as 1, else the rarer one. Rows equal in the column `group`
+    stay together in a split, and so do rows of equal features unless `duplicates` is False; `time` makes a split
+    train on earlier rows. Neither column is learnt from, nor are those in `drop`. What was done is in `notes`.
+
+    Shape: N is the number of rows that have a target.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "shop.csv")
+    ...     _ = file.write_text("amount,land,fraud\\n1.5,DE,no\\n?,FR,no\\n9,DE,yes\\n")
+    ...     table = read_table(file, "fraud")
+    >>> table
+    Table('shop.csv', 3 rows, 2 columns, 1 (33.3 %) of fraud 'yes')
+    >>> table.notes[0]
+    "positive is fraud 'yes', the rarer value: 1 of 3 rows."
+    """
+    with opened(path, delimiter, [target, *filter(None, [group])]) as source:
+        return _table(source, target, positive, group, time, drop, duplicates, name or Path(path).name)
+
+
+def read_frame(
+    frame: pl.DataFrame,
+    target: str,
+    positive: str | None = None,
+    *,
+    group: str | None = None,
+    time: str | None = None,
+    drop: Sequence[str] = (),
+    duplicates: bool = True,
+    name: str = "table",
+) -> Table:
+    """A table from a frame that is in memory, treated as a file with this content is.
+
+    >>> import polars as pl
+    >>> read_frame(pl.DataFrame({"x": [1, 2, 4], "y": ["a", "b", "a"]}), "y")
+    Table('table', 3 rows, 1 column, 1 (33.3 %) of y 'b')
+    """
+    source = Source(Path(name), frame.lazy(), tuple(frame.columns))
+    return _table(source, target, positive, group, time, drop, duplicates, name)
+
+
+def _table(
+    source: Source,
+    target: str,
+    positive: str | None,
+    group: str | None,
+    time: str | None,
+    drop: Sequence[str],
+    duplicates: bool,
+    name: str,
+) -> Table:
+    roles = _roles(source, target, group, time, drop)
+    names = [n for n in source.names if n not in (target, group, *drop)]
+    try:
+        try:
+            facts = profile(source, names)
+        except READER_ERRORS:
+            if source.text is None:
+                raise
+            source = replace(source, frame=source.text)  # a text stands below numbers: read all as text
+            facts = profile(source, names)
+        return _read(source, roles, facts, positive, duplicates, name)
+    except READER_ERRORS as error:
+        raise source.fault(error) from error
+
+
+@dataclass(frozen=True)
+class _Roles:
+    target: str
+    group: str | None
+    time: str | None
+
+
+def _roles(source: Source, target: str, group: str | None, time: str | None, drop: Sequence[str]) -> _Roles:
+    special = {"target": target, "group": group, "time": time}
+    for what, name in [*special.items(), *(("dropped", name) for name in drop)]:
+        need_column(source, filter(None, [name]), f"{what} column")
+    taken = [name for name in special.values() if name is not None]
+    if len({*taken, *drop}) < len(taken) + len({*drop}):
+        raise TableError(f"target, group, time and dropped columns must differ: {listed([*taken, *drop])}.")
+    return _Roles(target, group, time)
+
+
+def _read(
+    source: Source,
+    roles: _Roles,
+    facts: Mapping[str, Facts],
+    positive: str | None,
+    duplicates: bool,
+    name: str,
+) -> Table:
+    dtypes = dict(source.frame.collect_schema())
+    choice, without = choice_of(source, roles.target, dtypes, positive)
+    notes = [choice.note, *source.notes]
+    if without:
+        notes.append(f"rows without a value of {roles.target!r} were left out: {without:,}.")
+    columns = _columns(source, roles, facts, notes)
+    wanted = [column.read(dtypes[column.name], source.decimal) for column in columns]
+    label = cleaned(pl.col(roles.target), dtypes[roles.target]).cast(pl.String)
+    wanted.append(label.is_in(choice.spellings).alias("\0y"))
+    if roles.group:
+        wanted.append(cleaned(pl.col(roles.group), dtypes[roles.group]).alias("\0group"))
+    if roles.time:
+        wanted.append(_time(source, roles.time, facts.get(roles.time), dtypes[roles.time]).alias("\0time"))
+    frame = source.frame.filter(label.is_not_null()).select(wanted).collect(engine="streaming")
+    special = {n: frame.drop_in_place(n) for n in ("\0y", "\0group", "\0time") if n in frame.columns}
+    frame, columns = _without_row_numbers(frame, columns, facts, notes)
+    if not columns:
+        raise TableError(
+            f"{source.path} has no column to learn from: {' '.join(notes[1:]) or 'add features.'}"
+        )
+    _say_missing(frame, notes)
+    y = special["\0y"].to_numpy().astype(np.int8)
+    if found := telling(frame, y):
+        which = "one column is" if len(found) == 1 else f"each of {len(found)} columns is"
+        notes.append(
+            f"{which} enough to tell the classes apart in every row: {listed(found)}; leave out (--drop) what is not "
+            "known yet when you predict."
+        )
+    times = None
+    if roles.time:
+        times = special["\0time"].to_numpy().astype(np.float64)
+        if missing := int(np.isnan(times).sum()):
+            raise TableError(
+                f"{roles.time!r} is missing in {missing:,} of {len(times):,} rows: fill it, or leave them out."
+            )
+    group = _groups(frame, y, special.get("\0group"), roles.group, duplicates, notes)
+    return Table(
+        name, frame, tuple(columns), y, roles.target, choice.positive, choice.negative, group, times,
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def choice_of(
+    source: Source, target: str, dtypes: Mapping[str, Any], positive: str | None
+) -> tuple[Choice, int]:
+    """The positive class of a target, and how many rows have no value of it."""
+    label = cleaned(pl.col(target), dtypes[target]).cast(pl.String).alias("value")
+    counted = source.frame.select(label).group_by("value").len().collect(engine="streaming")
+    counts = dict(sorted(counted.drop_nulls().iter_rows()))
+    return choose(target, counts, positive), int(counted["len"].sum()) - sum(counts.values())
+
+
+def _columns(source: Source, roles: _Roles, facts: Mapping[str, Facts], notes: list[str]) -> list[Column]:
+    """The columns to learn from; why others are not is added to `notes`."""
+    empty, constant, ids, columns = [], [], [], []
+    for name in facts:
+        found = facts[name]
+        if name == roles.time:
+            continue
+        if not found.present:
+            empty.append(name)
+        elif found.present == found.rows and _constant(found):
+            constant.append(name)
+        else:
+            column = infer(source, name, found, notes)
+            if column.kind == "category" and found.distinct > max(ID_VALUES, ID_SHARE * found.present):
+                ids.append(name)
+                continue
+            if column.kind == "category" and found.distinct > LEVELS:
+                notes.append(
+                    f"{name!r} has about {found.distinct:,} values: the {LEVELS} most frequent count, "
+                    "the others are one."
+                )
+            columns.append(column)
+    given = {roles.target, roles.group, roles.time}
+    strange = [
+        n
+        for n, t in source.frame.collect_schema().items()
+        if n not in facts and n not in given and not readable(t)
+    ]
+    for names, why in (
+        (empty, "without any value"),
+        (constant, "with one value only"),
+        (ids, "of text that differs from row to row, like a name or an id"),
+        (strange, "of a type that cannot be learnt from"),
+    ):
+        if names:
+            notes.append(f"{_columns_of(names)} {why}: {listed(names)} dropped.")
+    return columns
+
+
+def _columns_of(names: Sequence[str]) -> str:
+    return "a column" if len(names) == 1 else f"{len(names)} columns"
+
+
+def _constant(found: Facts) -> bool:
+    if found.numbers == found.present:
+        return found.smallest == found.largest
+    return bool(found.low == found.high)
+
+
+def _time(source: Source, name: str, found: Facts | None, dtype: Any) -> pl.Expr:
+    """Time as a number that grows: as it stands, or seconds since 1970."""
+    column = infer(source, name, found, []) if found and found.present else Column(name, "category")
+    if column.kind == "date":
+        return column.read(dtype).dt.epoch("us") / 1e6
+    if column.kind == "number":
+        return replace(column, wide=True).read(dtype, source.decimal)
+    raise TableError(
+        f"{name!r} is neither a date nor a number ({found.low if found else dtype!r}): write times like "
+        "2024-12-31 18:00:00."
+    )
+
+
+def _without_row_numbers(
+    frame: pl.DataFrame, columns: list[Column], facts: Mapping[str, Facts], notes: list[str]
+) -> tuple[pl.DataFrame, list[Column]]:
+    counting = []
+    for column in columns:
+        low, high = facts[column.name].smallest, facts[column.name].largest
+        if column.kind == "number" and low is not None and high is not None and frame.height > 2:
+            steps = frame[column.name].diff().drop_nulls()
+            if high - low == frame.height - 1 == len(steps) and (steps == 1).all():
+                counting.append(column.name)
+    if counting:
+        notes.append(f"{_columns_of(counting)} that only counts the rows: {listed(counting)} dropped.")
+    return frame.drop(counting), [column for column in columns if column.name not in counting]
+
+
+def _say_missing(frame: pl.DataFrame, notes: list[str]) -> None:
+    missing = {n: c for n, c in frame.null_count().row(0, named=True).items() if c}
+    if missing:
+        most = sorted(missing, key=lambda n: -missing[n])
+        shares = ", ".join(f"{n!r} {_percent(missing[n] / frame.height)}" for n in most[:LISTED])
+        more = f" and {len(most) - LISTED} more" if len(most) > LISTED else ""
+        notes.append(
+            f"values are missing in {len(missing)} of {frame.width} columns ({shares}{more}): each is filled, "
+            "and marked as missing."
+        )
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}".replace("%", " %") if share >= 0.01 else "< 1 %"
+
+
+def _groups(
+    frame: pl.DataFrame,
+    y: NDArray[np.int8],
+    given: pl.Series | None,
+    name: str | None,
+    duplicates: bool,
+    notes: list[str],
+) -> NDArray[np.int64]:
+    equal = equal_rows(frame)
+    size, positives = np.bincount(equal), np.bincount(equal, y)
+    copies = int(size[size > 1].sum())
+    if copies and duplicates:
+        notes.append(f"{copies:,} rows have the same features as another: a split keeps them together.")
+    if mixed := int(size[(positives > 0) & (positives < size)].sum()):
+        notes.append(
+            f"{mixed:,} rows have the features of a row of the other class: no model gets them all right."
+        )
+    own = equal if duplicates else np.arange(len(y))
+    if given is None:
+        return own
+    codes = given.rank("dense").cast(pl.Int64).fill_null(0).to_numpy()
+    alone = codes == 0
+    if alone.any():
+        notes.append(f"rows without a value of {name!r} are groups of their own: {int(alone.sum()):,}.")
+    ids = np.where(alone, codes.max(initial=0) + 1 + np.arange(len(codes)), codes)
+    return joined(dense(ids), own) if duplicates else dense(ids)
