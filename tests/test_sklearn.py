@@ -15,12 +15,13 @@ import sklearn
 import torch
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, make_classification, make_multilabel_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import brier_score_loss, f1_score, fbeta_score
+from sklearn.metrics import brier_score_loss, f1_score, fbeta_score, roc_auc_score
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -42,9 +43,10 @@ from sklearn.svm import SVC, LinearSVC
 from threadpoolctl import threadpool_limits
 
 from fbeta import losses
+from fbeta.decisions.calibration import logit
+from fbeta.decisions.classes import best_gains
 from fbeta.metrics import metric as read_metric
 from fbeta.sklearn import MetricClassifier, TangentMetaClassifier, ThresholdClassifier, metric_score, scorer
-from fbeta.sklearn.calls import best_calls
 from fbeta.sklearn.scoring import metric_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -76,6 +78,7 @@ def logistic():
 
 
 def estimators(metric=F2, **options):
+    options = {"random_state": 0, **options}
     return [
         ThresholdClassifier(logistic(), metric, **options),
         TangentMetaClassifier(logistic(), metric, **options),
@@ -113,11 +116,15 @@ def test_string_labels(estimator, pos_label, cancer):
     X, Z, y, t = cancer
     names = np.array(["ill", "well"])  # in order "well" is the later
     fitted = clone(estimator).set_params(pos_label=pos_label).fit(X, names[y])
-    positive = "well" if pos_label is None else pos_label
-    assert fitted.classes_[1] == positive
+    positive = "well" if pos_label is None else pos_label  # the rarer
+    assert fitted.classes_.tolist() == ["ill", "well"]
+    assert fitted.positive_ == positive
     assert set(fitted.predict(Z)) == set(names)
-    assert ((fitted.decision_function(Z) > 0) == (fitted.predict(Z) == positive)).all()
-    assert ((fitted.predict_proba(Z)[:, 1] > 0.9) <= (fitted.predict(Z) == positive)).all()
+    assert ((fitted.decision_function(Z) > 0) == (fitted.predict(Z) == "well")).all()
+    sure = fitted.predict_proba(Z)[:, names.tolist().index(positive)] > 0.9
+    assert (sure <= (fitted.predict(Z) == positive)).all()
+    assert roc_auc_score(names[t], fitted.predict_proba(Z)[:, 1]) > 0.9
+    assert roc_auc_score(names[t], fitted.decision_function(Z)) > 0.9
     truth = names[t] == positive
     assert fitted.score(Z, names[t]) == pytest.approx(
         fbeta_score(truth, fitted.predict(Z) == positive, beta=2)
@@ -129,7 +136,7 @@ def test_which_class_is_positive_changes_the_answer_only_by_name(cancer):
     for estimator in estimators(F1):
         one = clone(estimator).fit(X, y).decision_function(Z)
         other = clone(estimator).set_params(pos_label=0).fit(X, 1 - y).decision_function(Z)
-        assert np.allclose(one, other, rtol=1e-6)
+        assert np.allclose(one, -other, rtol=1e-6)  # the later class is the other one
 
 
 def test_probabilities_in_closed_form():
@@ -210,7 +217,7 @@ def test_averaging_the_folds(rare):
 def test_rules(rule, rare):
     X, Z, y, t = rare
     if rule != "own":
-        assert len(ThresholdClassifier(logistic(), F1, rule=rule).fit(X, y).thresholds_) == 1
+        assert len(ThresholdClassifier(logistic(), F1, rule=rule).fit(X, y).cuts_) == 1
     fitted = MetricClassifier(F1, rule=rule, max_epochs=15).fit(X, y)
     p = fitted.predict_proba(Z)[:, 1]
     if rule == "constant":
@@ -270,9 +277,9 @@ def test_calls_among_classes_beat_the_most_probable_one(metric):
     ):
         fitted = estimator.fit(X, y)
         assert fitted.score(Z, t) > plain + 0.04
-        p, cut = fitted.predict_proba(Z), 1 / (1 + np.exp(-fitted.cuts_))
+        p, cut = fitted.predict_proba(Z), np.array([cut.value for cut in fitted.cuts_])
         assert ((fitted.decision_function(Z) > 0) == (p > cut)).all()
-        assert fitted.thresholds_[0].score > 0.5
+        assert fitted.cuts_[0].score > 0.5
     called = ThresholdClassifier(logistic(), metric, rule="constant", average="macro").fit(X, y).predict(Z)
     assert (called == logistic().fit(X, y).predict(Z)).all()
     for option in ({"prevalence": 0.1}, {"subject_to": {"recall": 0.5}}):
@@ -298,7 +305,7 @@ def test_exact_calls_are_hard_to_beat_by_brute_force():
                 return metric_of(read_metric(metric), np.eye(2)[called], target, None, "macro")
 
             best = max(score((p >= cut).astype(int)) for cut in np.linspace(0, 1, 50))
-            found = score(best_calls(both, target, read_metric(metric), None, "exact")(both).argmax(1))
+            found = score(best_gains(both, target, read_metric(metric), None, "exact")(both).argmax(1))
             assert score((p > 0.5).astype(int)) <= found + 1e-12  # never behind the most probable class
             gaps.append(best - found)
         assert np.mean(gaps) < 0.02, metric
@@ -390,8 +397,8 @@ def test_weights_move_the_decision(rare):
 def test_coefficients_of_a_linear_model(cancer):
     X, Z, y, _ = cancer
     fitted = MetricClassifier(F1, loss="bce", patience=None, max_epochs=40).fit(X, y)
-    by_hand = Z @ fitted.coef_.T + fitted.intercept_ - fitted.cuts_
-    assert np.allclose(by_hand[:, 0], fitted.decision_function(Z))
+    by_hand = (Z @ fitted.coef_.T + fitted.intercept_)[:, 0]
+    assert np.allclose(by_hand - logit(fitted.cuts_[0].value), fitted.decision_function(Z))
     # With cross entropy it is scikit-learn's logistic regression: the same penalty, the same optimum.
     # (Its own default tolerance stops 3e-3 away from that.)
     other = make_pipeline(StandardScaler(), LogisticRegression(tol=1e-10, max_iter=10_000)).fit(X, y)
@@ -411,7 +418,9 @@ def test_searches_and_scores(cancer):
         cv=3,
     ).fit(X, y)
     assert search.best_score_ > 0.9
-    search = GridSearchCV(MetricClassifier(max_epochs=5), {"alpha": [0.001, 0.1]}, cv=3).fit(X, y)
+    search = GridSearchCV(MetricClassifier(max_epochs=5, random_state=0), {"alpha": [0.001, 0.1]}, cv=3).fit(
+        X, y
+    )
     # Without scoring= the estimator's own score decides, which is the metric.
     assert search.best_score_ == pytest.approx(cross_val_score(search.best_estimator_, X, y, cv=3).mean())
     p = cross_val_predict(TangentMetaClassifier(logistic()), X, y, cv=3, method="predict_proba")
@@ -552,7 +561,7 @@ def test_splitters_and_groups(rare):
 def test_metadata_goes_where_it_is_asked_for(rare):
     X, Z, y, _ = rare
     weight = 1 + 9.0 * y
-    plain = ThresholdClassifier(LogisticRegression()).fit(X, y, sample_weight=weight)
+    plain = ThresholdClassifier(LogisticRegression(), random_state=0).fit(X, y, sample_weight=weight)
     with sklearn.config_context(enable_metadata_routing=True):
         inner = LogisticRegression().set_fit_request(sample_weight=True)
         for outer in (ThresholdClassifier(inner), TangentMetaClassifier(inner)):
@@ -560,7 +569,7 @@ def test_metadata_goes_where_it_is_asked_for(rare):
             fitted = outer.fit(X, y, sample_weight=weight)
             assert fitted.predict_proba(Z)[:, 1].mean() > 0.3
         assert np.allclose(
-            ThresholdClassifier(inner).fit(X, y, sample_weight=weight).decision_function(Z),
+            ThresholdClassifier(inner, random_state=0).fit(X, y, sample_weight=weight).decision_function(Z),
             plain.decision_function(Z),
         )
         # Weights the classifier does not ask for go to the cut alone.
@@ -604,7 +613,7 @@ def test_a_class_of_the_scorer_that_is_missing_in_a_part():
     with pytest.raises(ValueError, match="average is 'macro'. Leave it None"):
         metric_score([0, 1], [0, 1], average="macro", pos_label=1)
     w = [1, 2, 3, 4, 5]
-    assert metric_score(y > 0, p > 1, metric=F2, sample_weight=w) == pytest.approx(
+    assert metric_score(y > 0, p > 1, metric=F2, sample_weight=w, pos_label=True) == pytest.approx(
         fbeta_score(y > 0, p > 1, beta=2, sample_weight=w)
     )
 
@@ -646,7 +655,7 @@ def test_bad_input(estimator, cancer):
         fit(rule="shrunken")
     with pytest.raises(ValueError, match="Label 1 has 0 rows with it.*bring at least 4 such rows, or leave"):
         fit(y=np.column_stack([y, 0 * y]), average="macro")
-    with pytest.raises(ValueError, match="other values than 0 and 1; fit one estimator a column"):
+    with pytest.raises(ValueError, match="other values than 0 and 1; fit one estimator per column"):
         fit(y=np.column_stack([y, np.arange(len(y)) % 3]), average="macro")
     with pytest.raises(ValueError, match="training part of cv lacks a class.*stratified"):
         fit(y=np.sort(y), cv=KFold(2))
@@ -669,11 +678,11 @@ def test_bad_options(cancer):
         {"batch_size": 0},
         {"alpha": -1.0},
     ):
-        with pytest.raises(ValueError, match=f"{next(iter(option))} must be .* from .; got"):
+        with pytest.raises(ValueError, match=f"{next(iter(option))} must be .* from .(, or 'auto')?; got"):
             MetricClassifier(**option).fit(X, y)
     with pytest.raises(ValueError, match="hidden must hold the units of each layer"):
         MetricClassifier(model="mlp", hidden=(0,)).fit(X, y)
-    with pytest.raises(ValueError, match="no device 'gpu' here; use device='auto'"):
+    with pytest.raises(ValueError, match="device must be auto, cuda or cpu; got 'gpu'"):
         MetricClassifier(device="gpu").fit(X, y)
     with pytest.raises(TypeError, match="loss_options {'gamma': 2} do not fit the loss 'bce'"):
         MetricClassifier(loss="bce", loss_options={"gamma": 2}).fit(X, y)
@@ -747,15 +756,39 @@ sys.meta_path.insert(0, Missing())
     assert "pip install 'fbeta[sklearn]'" in error
 
 
-def test_a_common_word_taken_for_the_positive_class_is_said():
+@pytest.mark.parametrize("names", [("fraud", "ok"), (0, 1), (False, True)])
+def test_the_rarer_class_is_positive_and_that_is_said(names):
     rng = np.random.default_rng(0)
     fraud = rng.random(300) < 0.2
-    X, y = rng.normal(size=(300, 2)) + fraud[:, None], np.where(fraud, "fraud", "ok")
-    model = ThresholdClassifier(LogisticRegression())
+    rare, usual = names
+    X, y = rng.normal(size=(300, 2)) + fraud[:, None], np.where(fraud, rare, usual)
+    model = ThresholdClassifier(LogisticRegression(), random_state=0)
     with pytest.warns(
-        UserWarning, match=r"'ok', 8\d% of the rows.*Give pos_label='fraud' if the rare one is meant"
+        UserWarning, match=rf"{rare!r}, the rarer class \(58 of 300 rows\).*or pos_label={usual!r} for"
     ):
         model.fit(X, y)
-    # Neither when it was asked for, nor for numbers, where 1 is what people mean.
-    ThresholdClassifier(LogisticRegression(), pos_label="ok").fit(X, y)
-    ThresholdClassifier(LogisticRegression()).fit(X, (~fraud).astype(int))
+    assert model.positive_ == rare
+    assert model.classes_.tolist() == [rare, usual]
+    # Nothing is said where it was asked for, or where scikit-learn would take the same class.
+    other = ThresholdClassifier(LogisticRegression(), pos_label=usual, random_state=0).fit(X, y)
+    assert other.positive_ == usual
+    assert ThresholdClassifier(LogisticRegression()).fit(X, fraud).positive_
+
+
+def test_a_chosen_positive_class_changes_decisions_and_not_the_order_of_columns(rare):
+    X, Z, y, t = rare
+    names = np.array(["ok", "a fraud"])  # in order the rarer one comes first
+    for estimator in (ThresholdClassifier(logistic(), F2), MetricClassifier(F2)):
+        estimator.set_params(random_state=0)
+        wanted = cross_val_score(estimator, X, y, scoring="roc_auc", cv=3)
+        estimator.set_params(pos_label="a fraud")
+        assert np.allclose(cross_val_score(estimator, X, names[y], scoring="roc_auc", cv=3), wanted)
+        calibrated = CalibratedClassifierCV(estimator, cv=2).fit(X, names[y])
+        assert (calibrated.predict(Z) == names[t]).mean() > 0.8
+
+
+def test_one_weight_for_all_rows(cancer):
+    X, Z, y, _ = cancer
+    for estimator in estimators():
+        weighted = clone(estimator).fit(X, y, sample_weight=1.0)
+        assert np.allclose(weighted.decision_function(Z), clone(estimator).fit(X, y).decision_function(Z))

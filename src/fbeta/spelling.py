@@ -1,9 +1,11 @@
-"""Names that are nearly right."""
+"""Names that people type: registered once, read with their options, and a hint where they are nearly right."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any
 
 
 def did_you_mean(name: str, choices: Iterable[str], most: int = 1, ask: str = "Did you mean") -> str:
@@ -19,3 +21,41 @@ def did_you_mean(name: str, choices: Iterable[str], most: int = 1, ask: str = "D
     by_case = {choice.casefold(): choice for choice in choices}
     near = difflib.get_close_matches(name.casefold(), by_case, n=most)
     return f" {ask} {' or '.join(repr(by_case[key]) for key in near)}?" if near else ""
+
+
+def register(registry: dict[str, Any], name: str, cls: type, what: str) -> None:
+    """Enter a class under its name; another class must not take the name over.
+
+    Running a notebook cell twice defines a class twice, which is fine.
+
+    >>> known = {}
+    >>> register(known, "int", int, "kind of number")
+    >>> register(known, "int", float, "kind of number")
+    Traceback (most recent call last):
+    ValueError: A kind of number named 'int' exists already (builtins); rename yours.
+    """
+    there = registry.get(name)
+    if there is not None and (there.__module__, there.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise ValueError(f"A {what} named {name!r} exists already ({there.__module__}); rename yours.")
+    registry[name] = cls
+
+
+def read_options(cls: Any, text: str) -> dict[str, Any]:
+    """The options of a spec, the part after its colon, as arguments for a dataclass of numbers.
+
+    >>> from fbeta import Cost
+    >>> read_options(Cost, "fp=1, fn=20")
+    {'fp': 1.0, 'fn': 20.0}
+    """
+    known = {f.name: f for f in fields(cls)}
+    found: dict[str, Any] = {}
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        name, equals, value = (x.strip() for x in part.partition("="))
+        if not equals or name not in known:
+            takes = ", ".join(known) or "no options"
+            raise ValueError(f"{cls.__name__.lower()} takes {takes}; got {part!r}. Write name=value.")
+        try:
+            found[name] = bool(float(value)) if known[name].default is True else float(value)
+        except ValueError:
+            raise ValueError(f"{name} of {cls.__name__.lower()} must be a number; got {value!r}.") from None
+    return found

@@ -10,15 +10,11 @@ from fbeta.artifact.files import load, save
 from fbeta.artifact.model import ArtifactError, Model
 from fbeta.artifact.outputs import check_output
 from fbeta.artifact.predicting import Predicted, predict
-from fbeta.artifact.scorers import Booster, Network, Scorer
 
 __all__ = [
     "ArtifactError",
-    "Booster",
     "Model",
-    "Network",
     "Predicted",
-    "Scorer",
     "check_output",
     "load",
     "predict",

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fbeta.artifact.scorers import Floats, Scorer
-from fbeta.decisions import Platt, Threshold
-from fbeta.metrics import Metric
+from fbeta.decisions import Decision, Threshold
+from fbeta.learners import Scorer
+from fbeta.metrics import Metric, title
 
 if TYPE_CHECKING:
     import polars as pl
 
     from fbeta.tables import Column, Encoder
 
+Floats = NDArray[np.float64]
 New = Literal["other", "error"]
 #: Rows that are encoded and scored at once.
 CHUNK = 1 << 16
@@ -35,10 +36,10 @@ class ArtifactError(ValueError):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """What `fit` gives and a file holds: encoder, scorer, calibration and cut, and where they come from.
+    """What `fit` gives and a file holds: encoder, scorer and decision, and where they come from.
 
-    `cut` is of probabilities; its score and interval are of out-of-fold rows. `negative` are all other values of the
-    target. `provenance` is plain data: the table, the protocol, the date, the versions.
+    The decision was fitted on out-of-fold rows. `negative` are all other values of the target. `provenance` is plain
+    data: the table, the protocol, the date, the versions.
 
     >>> from fbeta.comparison.fitting import fit
     >>> model = fit("breast-cancer", metric="fbeta:beta=2", models="linear", losses="bce", folds=2)
@@ -48,8 +49,7 @@ class Model:
 
     encoder: Encoder
     scorer: Scorer
-    calibration: Platt
-    cut: Threshold
+    decision: Decision
     metric: Metric
     target: str
     positive: str
@@ -73,6 +73,11 @@ class Model:
         """The method, as tables show it."""
         return f"{self.model}, {self.loss}"
 
+    @property
+    def cut(self) -> Threshold:
+        """The cut, in probabilities; its score and interval are of out-of-fold rows."""
+        return self.decision.cut
+
     def facts(self) -> dict[str, Any]:
         """What it decides and how, as plain data."""
         return {
@@ -83,7 +88,28 @@ class Model:
             "positive": self.positive,
             "negative": list(self.negative),
             "cut": self.cut.to_dict(),
+            "columns": [column.name for column in self.columns],
+            "provenance": dict(self.provenance),
         }
+
+    def summary(self) -> str:
+        """What was trained, and how good it looked on which rows."""
+        about, cut, interval = self.provenance, self.cut, self.cut.interval
+        tried = about["tried"]
+        best = f", the best of {len(tried)} methods on out-of-fold rows" if len(tried) > 1 else ""
+        sure = (
+            "" if interval is None else f" (95 % interval {interval.score[0]:.3f} to {interval.score[1]:.3f})"
+        )
+        chose = "the cut and the method" if len(tried) > 1 else "the cut"
+        lines = [
+            f"Trained {self.name}{best}, on all {about['rows']:,} rows of {about['data']}.",
+            f"Out-of-fold {title(self.metric)} {cut.score:.3f}{sure}, cut at the probability {cut.value:.4g}.",
+            f"The rows of that score also chose {chose} and when to stop, so it is a little optimistic; what "
+            "`fbeta compare` says comes from rows that had no part in any choice.",
+            cut.warning or "",
+            about["collapse"] and f"Without that cut it {about['collapse']}.",
+        ]
+        return "\n".join(line for line in lines if line)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -112,7 +138,7 @@ class Model:
 
     def of_features(self, features: pl.DataFrame, new: New = "error") -> Floats:
         """Probabilities of rows that are typed already, as `stream` and `Table.features` have them."""
-        return self.calibration(self.scorer(self.encoder.transform(features, new)))
+        return self.decision.probability(self.scorer(self.encoder.transform(features, new))[:, 0])
 
     def decide(self, frame: pl.DataFrame, new: New = "error") -> NDArray[np.str_]:
         """The decision, as the text of a class.
@@ -122,5 +148,6 @@ class Model:
         return self.named(self.probability(frame, new))
 
     def named(self, probability: Floats) -> NDArray[np.str_]:
-        """Decisions of probabilities."""
-        return np.array(self.labels)[self.cut.decide(probability).astype(np.int64)]
+        """The texts of decisions by these probabilities."""
+        named: NDArray[np.str_] = np.array(self.labels)[self.cut.decide(probability).astype(np.int64)]
+        return named

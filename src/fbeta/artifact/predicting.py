@@ -13,9 +13,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import polars as pl
 
-from fbeta.artifact.model import Model, New
+from fbeta.artifact.model import Floats, Model, New
 from fbeta.artifact.outputs import OutputError, check_output, naming
-from fbeta.artifact.scorers import Floats
 from fbeta.data import get, is_path, load_table
 from fbeta.metrics import Confusion
 from fbeta.tables import TableError, stream

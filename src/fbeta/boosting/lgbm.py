@@ -2,79 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fbeta.boosting.classifier import BoosterClassifier
-from fbeta.boosting.learner import MOST, Array, Learner, Model, Rows
-from fbeta.boosting.objectives import lightgbm_objective
+from fbeta.learners.models.lightgbm import LightGBM
 
 try:
-    import lightgbm
+    import lightgbm as _lightgbm  # noqa: F401
 except ImportError as error:  # pragma: no cover
     raise ImportError("LGBMMetricClassifier needs LightGBM: pip install 'fbeta[boosting]'") from error
-
-
-class LGBMLearner(Learner):
-    """LightGBM on numbered rows; the bins are those of the whole table, and every fold takes its rows from there."""
-
-    _whole: Any = None
-
-    def bin(self, rows: Rows) -> lightgbm.Dataset:
-        """Take rows of the binned table."""
-        if self._whole is None:
-            self._whole = lightgbm.Dataset(self.X, label=self.y, params=self.params).construct()
-        all_rows = len(rows) == len(self.y)
-        found: lightgbm.Dataset = self._whole if all_rows else self._whole.subset(rows, params=self.params)
-        return found.construct()
-
-    def train(self, data: lightgbm.Dataset, y: NDArray[Any], weight: Array) -> Model:
-        """Boost for all rounds."""
-        params, offset = self._start(data, y, weight)
-        booster = lightgbm.train(params, data, self.rounds, keep_training_booster=False)
-        return Model(booster, offset)
-
-    def _start(self, data: lightgbm.Dataset, y: NDArray[Any], weight: Array) -> tuple[dict[str, Any], float]:
-        """Weights and first scores; for its own logistic loss LightGBM finds the score and writes it into a tree."""
-        data.set_weight(weight)
-        if self.objective is None:
-            return {**self.params, "objective": "binary"}, 0.0
-        objective = self.objective()
-        offset = objective.start(y, weight)
-        data.set_init_score(np.full(len(y), offset))
-        return {**self.params, "objective": objective}, offset
-
-    def grow(self, rest: Rows, held: Rows, weight: Array) -> Iterator[Array]:
-        """Boost on some rows, and score others after every round."""
-        data, other = self.binned(rest), self.bin(held)
-        params, _ = self._start(data, self.y[rest], weight)
-        objective = params["objective"] if callable(params["objective"]) else None
-        params = params if objective is None else {**params, "objective": "none"}
-        booster = lightgbm.Booster({**params, "metric": "none"}, data).add_valid(other, "held")
-        found: list[Array] = []
-
-        def look(scores: Array, _: Any) -> tuple[str, float, bool]:
-            found[:] = [scores.copy()]
-            return "look", 0.0, True
-
-        for _ in range(self.rounds):
-            booster.update(fobj=objective)
-            booster.eval_valid(look)
-            yield found[0]
-
-    @staticmethod
-    def scores(model: Model, X: Any) -> Array:
-        """Log odds."""
-        with warnings.catch_warnings():
-            # It says so for SciPy's newer sparse arrays, and they need not worry anyone.
-            warnings.filterwarnings("ignore", "Converting data to scipy sparse matrix")
-            found = np.asarray(model.booster.predict(X, raw_score=True), dtype=np.float64)
-        return found + model.offset
 
 
 class LGBMMetricClassifier(BoosterClassifier):
@@ -98,11 +34,7 @@ class LGBMMetricClassifier(BoosterClassifier):
     Reference: [ke2017], [narasimhan2015]
     """
 
-    _library = "lightgbm"
-    _learner = LGBMLearner
-    _objective = staticmethod(lightgbm_objective)
-    _suffix = "txt"
-    _dtype = np.float64
+    _learner = LightGBM
 
     def __init__(
         self,
@@ -129,7 +61,7 @@ class LGBMMetricClassifier(BoosterClassifier):
         reg_alpha: float | None = None,
         reg_lambda: float | None = None,
         n_jobs: int | None = None,
-        random_state: Any = 0,
+        random_state: Any = None,
         params: dict[str, Any] | None = None,
     ) -> None:
         self.metric = metric
@@ -157,8 +89,8 @@ class LGBMMetricClassifier(BoosterClassifier):
         self.random_state = random_state
         self.params = params
 
-    def _params(self, seed: int) -> dict[str, Any]:
-        given = {
+    def _params(self) -> dict[str, Any]:
+        return {
             "learning_rate": self.learning_rate,
             "num_leaves": self.num_leaves,
             "max_depth": self.max_depth,
@@ -171,16 +103,3 @@ class LGBMMetricClassifier(BoosterClassifier):
             "lambda_l2": self.reg_lambda,
             "num_threads": self.n_jobs,
         }
-        # The same rows give the same model on any number of threads.
-        steady = {
-            "seed": seed,
-            "deterministic": True,
-            "force_row_wise": True,
-            "verbosity": -1,
-            "max_delta_step": MOST,
-        }
-        return {**steady, **{name: v for name, v in given.items() if v is not None}, **(self.params or {})}
-
-    @staticmethod
-    def _read_booster(path: Path) -> Any:
-        return lightgbm.Booster(model_file=path)

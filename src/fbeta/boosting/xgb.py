@@ -2,72 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fbeta.boosting.classifier import BoosterClassifier
-from fbeta.boosting.learner import MOST, Array, Learner, Model, Rows
-from fbeta.boosting.objectives import xgboost_objective
-from fbeta.decisions.calibration import sigmoid
-from fbeta.learners import take
+from fbeta.learners.models.xgboost import XGBoost
 
 try:
-    import xgboost
+    import xgboost as _xgboost  # noqa: F401
 except ImportError as error:  # pragma: no cover
     raise ImportError("XGBMetricClassifier needs XGBoost: pip install 'fbeta[boosting]'") from error
-
-
-class XGBLearner(Learner):
-    """XGBoost on numbered rows."""
-
-    def bin(self, rows: Rows) -> xgboost.DMatrix:
-        """Quantiles for the histogram method (the default), plain rows for others."""
-        options = {"label": self.y[rows], "nthread": self.params.get("nthread")}
-        trees = self.params.get("tree_method", "hist") in ("hist", "auto")
-        if trees and self.params.get("booster", "gbtree") != "gblinear":
-            return xgboost.QuantileDMatrix(
-                take(self.X, rows), max_bin=self.params.get("max_bin", 256), **options
-            )
-        return xgboost.DMatrix(take(self.X, rows), **options)
-
-    def train(self, data: xgboost.DMatrix, y: NDArray[Any], weight: Array) -> Model:
-        """Boost for all rounds."""
-        data.set_weight(weight)
-        objective, params = self._start(y, weight)
-        return Model(xgboost.train(params, data, self.rounds, obj=objective))
-
-    def _start(self, y: NDArray[Any], weight: Array) -> tuple[Any, dict[str, Any]]:
-        """The objective and parameters with the right first score; for its own logistic loss XGBoost finds it."""
-        steps = {"max_delta_step": MOST, **self.params}
-        if self.objective is None:
-            return None, {**steps, "objective": "binary:logistic"}
-        objective = self.objective()
-        base = float(sigmoid(objective.start(y, weight)))
-        # With "binary:logistic" every version reads base_score as a probability; "binary:logitraw" is read both ways.
-        return objective, {**steps, "objective": "binary:logistic", "base_score": base}
-
-    def grow(self, rest: Rows, held: Rows, weight: Array) -> Iterator[Array]:
-        """Boost on some rows, and score others after every round."""
-        data, other = self.binned(rest), xgboost.DMatrix(take(self.X, held))
-        data.set_weight(weight)
-        objective, params = self._start(self.y[rest], weight)
-        booster = xgboost.Booster(params, [data, other])
-        for i in range(self.rounds):
-            booster.update(data, i, fobj=objective)
-            yield booster.predict(other, output_margin=True)
-
-    @staticmethod
-    def scores(model: Model, X: Any) -> Array:
-        """Log odds."""
-        if hasattr(X, "tocsr"):  # prediction in place takes only some kinds of sparse rows
-            found = model.booster.predict(xgboost.DMatrix(X), output_margin=True)
-        else:
-            found = model.booster.inplace_predict(X, predict_type="margin")
-        return np.asarray(found, dtype=np.float64)
 
 
 class XGBMetricClassifier(BoosterClassifier):
@@ -86,11 +29,11 @@ class XGBMetricClassifier(BoosterClassifier):
       slower to predict.
     - `early_stopping_rounds`: stop where the metric of the out-of-fold rows has not risen for so many rounds;
       `n_estimators` is then the most there may be.
-    - `rounds`, `damping`: of the fixed point. `pos_label`: the positive class; None is the later in order.
+    - `rounds`, `damping`: of the fixed point. `pos_label`: the positive class; None is the rarer one.
     - `n_estimators` … `reg_lambda`, `n_jobs`: XGBoost's own, None its defaults; `params`: any others, by its names.
       Only `max_delta_step` is 3, without which rare positives make it diverge.
 
-    Fitted: `classes_`, `costs_` (c₀, c₁), `thresholds_`, `cuts_` (log odds), `n_rounds_`, `models_`, `history_`,
+    Fitted: `classes_`, `positive_`, `costs_` (c₀, c₁), `decision_`, `cuts_`, `n_rounds_`, `models_`, `history_`,
     `out_of_fold_` (log odds of the rows by models that did not see them), `boundary_` (log odds of the loss's own cut).
 
     Shape: X ``(n, d)``, dense or CSR, NaN is a missing value; y ``(n,)`` with two classes.
@@ -104,11 +47,7 @@ class XGBMetricClassifier(BoosterClassifier):
     Reference: [chen2016], [narasimhan2015]
     """
 
-    _library = "xgboost"
-    _learner = XGBLearner
-    _objective = staticmethod(xgboost_objective)
-    _suffix = "json"
-    _dtype = np.float32  # what XGBoost computes in
+    _learner = XGBoost
 
     def __init__(
         self,
@@ -133,7 +72,7 @@ class XGBMetricClassifier(BoosterClassifier):
         reg_alpha: float | None = None,
         reg_lambda: float | None = None,
         n_jobs: int | None = None,
-        random_state: Any = 0,
+        random_state: Any = None,
         params: dict[str, Any] | None = None,
     ) -> None:
         self.metric = metric
@@ -159,8 +98,8 @@ class XGBMetricClassifier(BoosterClassifier):
         self.random_state = random_state
         self.params = params
 
-    def _params(self, seed: int) -> dict[str, Any]:
-        given = {
+    def _params(self) -> dict[str, Any]:
+        return {
             "learning_rate": self.learning_rate,
             "max_depth": self.max_depth,
             "min_child_weight": self.min_child_weight,
@@ -171,14 +110,3 @@ class XGBMetricClassifier(BoosterClassifier):
             "reg_lambda": self.reg_lambda,
             "nthread": self.n_jobs,
         }
-        return {
-            "seed": seed,
-            **{name: v for name, v in given.items() if v is not None},
-            **(self.params or {}),
-        }
-
-    @staticmethod
-    def _read_booster(path: Path) -> Any:
-        booster = xgboost.Booster()
-        booster.load_model(path)
-        return booster

@@ -1,4 +1,4 @@
-"""The command line: one file a command. What is heavy is imported by the command that needs it."""
+"""The command line: one file per command. What is heavy is imported by the command that needs it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from fbeta.cli.comparing import compare
-from fbeta.cli.datasets import app as data_app
-from fbeta.cli.explaining import explain
-from fbeta.cli.fitting import fit
+from fbeta.cli.compare import compare
+from fbeta.cli.data import app as data_app
+from fbeta.cli.explain import explain
+from fbeta.cli.fit import fit
 from fbeta.cli.papers import app as paper_app
-from fbeta.cli.predicting import predict
-from fbeta.cli.tuning import tune
+from fbeta.cli.predict import predict
+from fbeta.cli.tune import tune
 
 __all__ = ["app", "main"]
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fbeta.artifact import Model
+    from fbeta.tables import Table
 
 #: What could be asked, without the imports that asking costs; a test holds them against the real ones.
 LOSSES = (
@@ -16,13 +23,54 @@ MODELS = ("linear", "mlp", "xgboost", "lightgbm")
 RULES = ("shrunk", "exact", "plugin", "constant")
 
 
-def table_or_demo(source: str | None, positive: str | None) -> tuple[str, str | None]:
-    """What to read, and its positive class: without a table it is scikit-learn's digits, and whether one is an 8.
+#: What is read where no table is given: scikit-learn's digits, and whether one is an 8.
+DEMO, DEMO_POSITIVE = "digits", "8"
 
-    >>> table_or_demo(None, None), table_or_demo("fraud.csv", None)
-    (('digits', '8'), ('fraud.csv', None))
+
+def table(
+    source: str | None,
+    target: str | None,
+    positive: str | None,
+    group: str | None,
+    time: str | None,
+    drop: list[str] | None,
+) -> Table:
+    """Read the table that was asked for, or that of the demo."""
+    from fbeta.data import load_table
+
+    if source is None:
+        source, positive = DEMO, positive or DEMO_POSITIVE
+    return load_table(source, target, positive, group=group, time=time, drop=columns(drop))
+
+
+def notes(console: Console, sentences: Iterable[str]) -> None:
+    """Say what is to be known about a table before the work begins."""
+    for sentence in sentences:
+        console.print(sentence, style="dim", highlight=False, markup=False)
+
+
+def fitted(table: Table, out: Path, **wanted: Any) -> Model:
+    """Fit with a bar, and write the model; the checksum of its table's file is kept."""
+    from fbeta import artifact, comparison
+    from fbeta.comparison.fitting import digest_of_file
+    from fbeta.data import is_path
+    from fbeta.report.progress import progress
+
+    source = getattr(table, "source", "")
+    kept = digest_of_file(Path(source).expanduser()) if source and is_path(source) else ""
+    with progress("fitting", "steps") as tick:
+        model = comparison.fit(table, tick=tick, sha256=kept, **wanted)
+    artifact.save(model, out)
+    return model
+
+
+def next_step(model: Path) -> str:
+    """What to do with a model that was written.
+
+    >>> next_step(Path("model.fbeta"))
+    'Written: model.fbeta. Next: fbeta predict model.fbeta NEW.csv -o predictions.csv'
     """
-    return ("digits", positive or "8") if source is None else (source, positive)
+    return f"Written: {model}. Next: fbeta predict {model} NEW.csv -o predictions.csv"
 
 
 def metrics(incomplete: str) -> list[str]:
@@ -130,7 +178,8 @@ Time = Annotated[
     str | None, typer.Option(help="A column of times: compare learns from the past only; fit leaves it out.")
 ]
 Drop = Annotated[list[str] | None, typer.Option(help="Leave columns out; with commas between, or repeated.")]
-Seed = Annotated[int, typer.Option(min=0, help="Where chance begins.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
 RULE = "How cuts are chosen: shrunk, exact, plugin, constant."
+RuleSpec = Annotated[str, typer.Option(help=RULE, autocompletion=rules)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the data instead of the text.")]

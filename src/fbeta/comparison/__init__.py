@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fbeta.comparison.fitting import fit as fit
+    from fbeta.comparison.methods import check as check
     from fbeta.comparison.run import compare as compare
 
-__all__ = ["compare", "fit"]
+__all__ = ["check", "compare", "fit"]
 
 
 def __getattr__(name: str) -> Any:
@@ -23,6 +24,6 @@ def __getattr__(name: str) -> Any:
         import torch  # noqa: F401
     except ImportError as error:  # pragma: no cover
         raise ImportError(f"fbeta.compare needs an extra ({error}): pip install 'fbeta[compare]'") from error
-    from fbeta.comparison import fitting, run
+    from fbeta.comparison import fitting, methods, run
 
-    return {"compare": run.compare, "fit": fitting.fit}[name]
+    return {"check": methods.check, "compare": run.compare, "fit": fitting.fit}[name]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fbeta import losses
-from fbeta.comparison import boosters
-from fbeta.comparison.networks import RECIPES
-from fbeta.metrics import Metric
+from fbeta import losses as all_losses
+from fbeta.decisions import as_rule
+from fbeta.learners import Learner
+from fbeta.learners import models as all_models
+from fbeta.learners.devices import device_of
+from fbeta.metrics import Metric, as_metric
 from fbeta.spelling import did_you_mean
 
 #: What people use, the paper's loss, ours, and the metric on soft counts.
@@ -32,67 +34,91 @@ class Method:
         """
         return f"{self.model}, {self.loss}"
 
+    @property
+    def learner(self) -> type[Learner]:
+        """The kind of model."""
+        return Learner.registry[self.model]
 
-def models() -> list[str]:
-    """The models that can be trained here."""
-    return [*RECIPES, *boosters.installed()]
 
-
-def plan(
+def methods_for(
     wanted_models: str | Sequence[str] | None,
     wanted_losses: str | Sequence[str] | None,
-    metric: Metric | None = None,
+    metric: Metric,
+    *,
+    baseline: bool = True,
 ) -> list[Method]:
-    """All pairs of a model and a loss that it can be trained with; cross entropy is always among them.
+    """All pairs of a model and a loss that it can be trained with; with a `baseline`, cross entropy is among them.
 
     If no loss is asked for, those that refuse the metric are left out.
 
-    >>> [method.name for method in plan("linear", ["tangent"])]
+    >>> from fbeta import as_metric
+    >>> [method.name for method in methods_for("linear", ["tangent"], as_metric("f1"))]
     ['linear, bce', 'linear, tangent']
-    >>> from fbeta import metric
-    >>> "linear, surrogate" in [method.name for method in plan(["linear"], None, metric("mcc"))]
+    >>> "linear, surrogate" in [method.name for method in methods_for(["linear"], None, as_metric("mcc"))]
     False
     """
-    chosen = list(dict.fromkeys(several(wanted_models) or models()))
+    chosen = list(dict.fromkeys(_several(wanted_models) or all_models.names()))
     for name in chosen:
-        if name in boosters.LIBRARIES and name not in models():
-            raise ValueError(f"{name} is not installed: pip install 'fbeta[boosting]'.")
-        _known("model", name, models())
-    usual = [name for name in DEFAULT_LOSSES if metric is None or _takes(name, metric)]
-    asked = list(dict.fromkeys([BASELINE, *(several(wanted_losses) or usual)]))
-    for name in asked:
-        _known("loss", name, losses.names())
-    return [
+        all_models.get(name)  # says what is wrong with it
+    named = list(_several(wanted_losses))
+    for name in named:
+        if name not in all_losses.names():
+            hint = did_you_mean(name, all_losses.names())
+            raise ValueError(f"Unknown loss {name!r}.{hint} Choices: {', '.join(all_losses.names())}.")
+    asked = named or [name for name in DEFAULT_LOSSES if _takes(name, metric)]
+    asked = list(dict.fromkeys([*([BASELINE] if baseline else []), *asked]))
+    found = [
         Method(model, loss)
         for model in chosen
         for loss in asked
-        if model not in boosters.LIBRARIES or loss in boosters.LOSSES
+        if (known := Learner.registry[model].losses) is None or loss in known
     ]
+    if not found:
+        known = Learner.registry[chosen[0]].losses or ()
+        raise ValueError(
+            f"{' and '.join(chosen)} cannot be trained with {', '.join(named)}: it has {', '.join(known)}."
+        )
+    return found
 
 
-def several(names: str | Sequence[str] | None) -> Sequence[str]:
-    """Names, of which a single one may be given by itself.
+def check(
+    metric: Metric | str,
+    models: str | Sequence[str] | None = None,
+    losses: str | Sequence[str] | None = None,
+    *,
+    rule: str = "shrunk",
+    device: str = "cpu",
+    baseline: bool = True,
+) -> tuple[Metric, list[Method]]:
+    """Refuse what is misspelt before a large table is read; give the metric and the methods.
 
-    >>> several("bce"), several(None)
-    (['bce'], [])
+    >>> check("mcc", ["linear"], rule="exakt")
+    Traceback (most recent call last):
+    ValueError: Unknown rule 'exakt'. Did you mean 'exact'? Choices: constant, exact, plugin, shrunk.
     """
+    goal = as_metric(metric)
+    as_rule(rule)
+    device_of(device)
+    return goal, methods_for(models, losses, goal, baseline=baseline)
+
+
+def baseline_of(methods: Sequence[Method]) -> Method:
+    """Plain cross entropy of the model that is hardest to beat as a rule.
+
+    >>> baseline_of([Method("xgboost", "bce"), Method("linear", "bce")]).name
+    'xgboost, bce'
+    """
+    plain = [method for method in methods if method.loss == BASELINE]
+    return max(plain, key=lambda method: method.learner.rank)
+
+
+def _several(names: str | Sequence[str] | None) -> Sequence[str]:
     return [names] if isinstance(names, str) else names or []
-
-
-def baseline(methods: Sequence[Method]) -> Method:
-    """Plain cross entropy of the last model that was asked for: boosters come last, and are the hardest to beat."""
-    return [method for method in methods if method.loss == BASELINE][-1]
 
 
 def _takes(loss: str, metric: Metric) -> bool:
     try:
-        losses.get(loss, metric=metric, class_counts=(9, 1))
+        all_losses.get(loss, metric=metric, class_counts=(9, 1))
     except ValueError:
         return False
     return True
-
-
-def _known(what: str, name: str, choices: Sequence[str]) -> None:
-    if name not in choices:
-        hint = did_you_mean(name, choices)
-        raise ValueError(f"Unknown {what} {name!r}.{hint} Choices: {', '.join(choices)}.")

@@ -7,6 +7,7 @@ import math
 import types
 import typing
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 VERSION = 1
@@ -187,6 +188,28 @@ class Comparison:
         raise KeyError(
             f"There is no method {name!r}; there are {', '.join(c.name for c in self.candidates)}."
         )
+
+    def told_of(self, table: Any) -> list[str]:
+        """What is to be said before its advice is fitted on a table, which may be another than it was made on."""
+        was, now = self.table, (len(table), int(table.y.sum()), len(table.columns))
+        if now == (was.rows, was.positives, was.columns):
+            return [self.recommendation]
+        seen = f"{was.rows:,} rows, {was.positives:,} positives and {was.columns} columns"
+        return [self.recommendation, f"the comparison saw {seen}, not these."]
+
+    @classmethod
+    def read(cls, path: Path) -> Comparison:
+        """A comparison from the file of `fbeta compare --json`."""
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise ValueError(f"cannot read {path}: {error.strerror}.") from error
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is no comparison: give what `fbeta compare --json` printed.") from error
+        try:
+            return cls.from_json(text)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
 
     def to_json(self) -> str:
         """JSON; numbers that it does not know (NaN, ±inf) are text."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fbeta.comparison import judging
-from fbeta.comparison.judging import Judged
-from fbeta.comparison.learned import Task, known
-from fbeta.comparison.methods import Method
+from fbeta.comparison.judging import Judged, known
+from fbeta.comparison.methods import Method, baseline_of
+from fbeta.comparison.plan import Split
+from fbeta.comparison.recommendation import advised, recommendation
 from fbeta.comparison.result import Candidate, Choice, Comparison, Difference, Epochs, Interval
 from fbeta.comparison.result import Table as Described
 from fbeta.comparison.statistics import (
@@ -21,16 +22,16 @@ from fbeta.comparison.statistics import (
     paired_bootstrap,
     reach,
 )
-from fbeta.comparison.words import advised, recommendation
+from fbeta.learners.learner import Course
 from fbeta.metrics import Metric, title
 from fbeta.tables import Table
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class Trial:
     """A method on one split: how training went, and how it was judged."""
 
-    course: Epochs
+    course: Course
     judged: Judged
 
 
@@ -38,13 +39,14 @@ def compared(
     table: Table,
     metric: Metric,
     methods: Sequence[Method],
-    fixed: Method,
-    results: dict[str, list[Split]],
-    tasks: Sequence[Task],
+    trials: Sequence[Mapping[str, Trial]],
+    splits: Sequence[Split],
     rule: str,
 ) -> Comparison:
-    """Set every method against the one that was fixed beforehand, and say which to take."""
-    judge = _Judge(table, metric, tasks)
+    """Set every method against the one that was fixed beforehand, and say which to take; `trials` are one per split."""
+    results = {m.name: [found[m.name] for found in trials] for m in methods}
+    fixed = baseline_of(methods)
+    judge = _Judge(table, metric, splits)
     base = [x.judged for x in results[fixed.name]]
     candidates = []
     for method in methods:
@@ -67,7 +69,7 @@ def compared(
     winner = max(candidates, key=lambda c: known(c.inner))
     picks = [
         max(methods, key=lambda m: known(results[m.name][k].judged.outcome.inner)).name
-        for k in range(len(tasks))
+        for k in range(len(splits))
     ]
     picked = [results[name][k].judged for k, name in enumerate(picks)]
     choice = Choice(tuple(picks), judge.score(picked), judge.difference(picked, base))
@@ -89,7 +91,7 @@ def compared(
         fixed.name,
         winner.name,
         recommendation(named, winner, against, choice),
-        seeds=len(tasks),
+        seeds=len(splits),
         choice=choice,
         advised=advised(winner, against, choice),
     )
@@ -101,17 +103,17 @@ class _Judge:
 
     table: Table
     metric: Metric
-    tasks: Sequence[Task]
+    splits: Sequence[Split]
 
     @property
     def share(self) -> float:
         """Rows tested for one that is learned from; by time the first split learns from the fewest."""
-        return max(len(task.test) / len(task.train) for task in self.tasks)
+        return max(len(s.test) / len(s.train) for s in self.splits)
 
     @property
     def group(self) -> NDArray[np.int64] | None:
         """Which test rows of the only split belong together, if any do."""
-        found = self.table.group[self.tasks[0].test]
+        found = self.table.group[self.splits[0].test]
         return found if len(np.unique(found)) < len(found) else None
 
     def score(self, found: Sequence[Judged]) -> Interval:
@@ -136,7 +138,7 @@ class _Judge:
         return paired_bootstrap(self.metric, one.target, one.decided, other.decided, self.group)
 
 
-def _course(courses: Sequence[Epochs]) -> Epochs:
+def _course(courses: Sequence[Course]) -> Epochs:
     """The mean over splits, as long as all of them went."""
     length = min(len(x.held) for x in courses)
 

@@ -1,26 +1,25 @@
-"""Cuts: the exact best threshold of any metric by one sort, and rules that do better with few positives."""
+"""How to decide by a metric: the exact best cut, rules that do better with few positives, calibrated decisions."""
 
+from fbeta.decisions import rules
 from fbeta.decisions.calibration import Platt
-from fbeta.decisions.choice import Constant, Exact, Plugin, Rule, Shrunk, rule, rules
-from fbeta.decisions.cut import Threshold
-from fbeta.decisions.evidence import Interval
+from fbeta.decisions.decision import Decision
+from fbeta.decisions.interval import Interval
+from fbeta.decisions.rules import Rule, as_rule
 from fbeta.decisions.sketch import Sketch
 from fbeta.decisions.steps import Steps, curve
+from fbeta.decisions.threshold import Threshold
 from fbeta.decisions.tuning import tune
 
 __all__ = [
-    "Constant",
-    "Exact",
+    "Decision",
     "Interval",
     "Platt",
-    "Plugin",
     "Rule",
-    "Shrunk",
     "Sketch",
     "Steps",
     "Threshold",
+    "as_rule",
     "curve",
-    "rule",
     "rules",
     "tune",
 ]

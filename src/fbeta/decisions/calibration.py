@@ -47,7 +47,7 @@ class Platt:
     The targets are smoothed as Platt proposed, (n₁ + 1)/(n₁ + 2) and 1/(n₀ + 2), so that separable scores keep a
     finite slope. Scores that fall where they should rise get slope 0: they carry no usable order.
 
-    >>> Platt.fit(Steps.of([2.0, 1.0, 0.0, -1.0], [1, 0, 1, 0])).slope > 0
+    >>> Platt.fit(Steps.of([2.0, 1.0, 0.0, -1.0], [1, 0, 1, 0], kind="logit")).slope > 0
     True
 
     Reference: [platt1999]
@@ -66,7 +66,7 @@ class Platt:
     @classmethod
     def fit(cls, steps: Steps) -> Platt:
         """Maximise the likelihood by Newton steps, halved until they help."""
-        of_logits = steps.are_probabilities
+        of_logits = steps.kind == "probability"
         steps = steps.thinned(PARTS)
         x = logit(steps.scores) if of_logits else steps.scores
         # In rows, not in weight: weights that sum to one are not one row, and must not be smoothed as such.

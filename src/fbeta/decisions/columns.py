@@ -8,25 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from fbeta.decisions.choice import Rule
-from fbeta.decisions.cut import Threshold
+from fbeta.decisions.choice import threshold_of, warning
 from fbeta.decisions.problem import Constraints, Problem
-from fbeta.decisions.settling import settle, warning
+from fbeta.decisions.rules import Rule
 from fbeta.decisions.steps import Steps, read_array
+from fbeta.decisions.threshold import Threshold
 from fbeta.metrics import Confusion, Metric
 
 
-def tune_columns(
-    scores: Any,
-    target: Any,
-    metric: Metric,
-    weight: Any,
-    rule: Rule,
-    constraints: Constraints,
-    prevalence: Any,
-    average: str,
-) -> Threshold:
-    """Tune the cuts of K columns; `tune` calls it for scores ``(n, K)``."""
+def steps_of_columns(scores: Any, target: Any, weight: Any) -> list[Steps]:
+    """The counts at every cut of every column.
+
+    Shape: `scores` and `target` ``(n, K)``, `weight` ``(n, K)`` or ``(n,)``.
+
+    >>> [steps.scores.tolist() for steps in steps_of_columns([[0.9, 0.2]], [[1, 0]], None)]
+    [[0.9], [0.2]]
+    """
     s, y = read_array("scores", scores), read_array("target", target)
     w = None if weight is None else read_array("weight", weight)
     if y.ndim == 1 and s.ndim == 2 and s.shape[:1] == y.shape:
@@ -41,15 +38,27 @@ def tune_columns(
         )
     if w is not None and w.ndim == 1:
         w = np.broadcast_to(w[:, None], s.shape)
-    columns = [Steps.of(s[:, k], y[:, k], None if w is None else w[:, k]) for k in range(s.shape[1])]
+    given = scores if hasattr(scores, "detach") else s  # a tensor's type says what its cuts must be
+    return [Steps.of(given[:, k], y[:, k], None if w is None else w[:, k]) for k in range(s.shape[1])]
+
+
+def tune_columns(
+    columns: Sequence[Steps],
+    metric: Metric,
+    rule: Rule,
+    constraints: Constraints,
+    prevalence: Any,
+    average: str,
+) -> Threshold:
+    """Tune the cuts of K columns; `tune` calls it for scores ``(n, K)``."""
     if average == "macro":
         if np.ndim(prevalence) and np.shape(prevalence) != (len(columns),):
             raise ValueError(
-                f"prevalence is one number, or one a column; got {np.shape(prevalence)} for {len(columns)} columns."
+                f"prevalence is one number, or one per column; got {np.shape(prevalence)} for {len(columns)} columns."
             )
         rates = [None] * len(columns) if prevalence is None else np.broadcast_to(prevalence, len(columns))
         each = [
-            settle(Problem.read(steps, metric, constraints, rate), rule)
+            threshold_of(Problem.read(steps, metric, constraints, rate), rule)
             for steps, rate in zip(columns, rates, strict=True)
         ]
         return _together(each, rule, metric, float(np.mean([c.score for c in each])))
@@ -64,6 +73,7 @@ def _together(each: Sequence[Threshold], rule: Rule, metric: Metric, score: floa
         np.array([c.value for c in each]),
         score,
         sum(c.n_positive for c in each),
+        kind=each[0].kind,
         rule=str(rule),
         metric=metric,
         prevalence=None if each[0].prevalence is None else np.array([c.prevalence for c in each]),
@@ -90,6 +100,6 @@ def _micro(problems: list[Problem], rule: Rule, constraints: Constraints) -> Thr
         )
         among = Problem(steps, steps, metric, constraints.met(steps))
         said = warning(problem.steps, problem.steps.index(cut), str(rule))
-        each.append(replace(settle(among, rule, cut), counts=Confusion(*map(float, own)), warning=said))
+        each.append(replace(threshold_of(among, rule, cut), counts=Confusion(*map(float, own)), warning=said))
     made = _together(each, rule, metric, each[0].score)
     return replace(made, counts=Confusion(*map(float, pooled)))

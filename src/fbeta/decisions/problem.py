@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbeta.decisions.steps import Steps, Vector
-from fbeta.metrics import Metric, check_prevalence
-from fbeta.metrics import metric as read_metric
+from fbeta.metrics import Metric, as_metric, check_prevalence
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Constraints:
         if subject_to is not None and not isinstance(subject_to, Mapping):
             raise TypeError(f"subject_to maps metrics to values, as {{'recall': 0.9}}; got {subject_to!r}.")
         asked = tuple(
-            (read_metric(spec), _number(f"the least {spec}", v)) for spec, v in (subject_to or {}).items()
+            (as_metric(spec), _number(f"the least {spec}", v)) for spec, v in (subject_to or {}).items()
         )
         if budget is not None and _number("budget", budget) < 0:
             raise ValueError(f"budget is a number of alerts, zero or more; got {budget!r}.")
@@ -130,7 +129,7 @@ class Problem:
         """Bring steps to a rate and find what constraints leave."""
         rate = None if prevalence is None else check_prevalence(prevalence)
         there = steps if rate is None else steps.at_prevalence(rate)
-        return cls(there, steps, read_metric(metric), constraints.allowed(there), rate)
+        return cls(there, steps, as_metric(metric), constraints.allowed(there), rate)
 
     def best(self, steps: Steps | None = None) -> int:
         """The index of the best allowed cut; of equals the one with the fewest positives."""

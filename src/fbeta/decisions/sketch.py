@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fbeta.decisions.calibration import sigmoid
-from fbeta.decisions.choice import Rule
-from fbeta.decisions.choice import rule as read_rule
-from fbeta.decisions.cut import Threshold
+from fbeta.decisions.choice import threshold_of
 from fbeta.decisions.problem import Constraints, Problem
-from fbeta.decisions.settling import settle
+from fbeta.decisions.rules import Rule, as_rule
 from fbeta.decisions.steps import Steps, Vector, read_rows, score_cells
-from fbeta.metrics import Confusion
-from fbeta.metrics import metric as read_metric
+from fbeta.decisions.threshold import Threshold
+from fbeta.metrics import Confusion, as_metric
 
 #: The rows of a sketch's counts: weight of positives, weight of negatives, rows, squared weights.
 _PARTS = 4
@@ -144,14 +142,14 @@ class Sketch:
     ) -> Threshold:
         """The cut by a rule among the ends of bins; arguments as in `fbeta.tune`."""
         constraints = Constraints.read(subject_to, budget)
-        return settle(Problem.read(self.steps, metric, constraints, prevalence), read_rule(rule))
+        return threshold_of(Problem.read(self.steps, metric, constraints, prevalence), as_rule(rule))
 
     def lost(self, metric: Any) -> float:
         """At most so much more would the best cut of all scores have scored than the best end of a bin.
 
         NaN for a metric that does not rise with TP and fall with FP: then nothing is promised.
         """
-        wanted, steps = read_metric(metric), self.steps
+        wanted, steps = as_metric(metric), self.steps
         with np.errstate(divide="ignore", invalid="ignore"):
             gains = np.concatenate([np.ravel(g) for g in wanted.gains(steps.confusion())])
         gains = gains[~np.isnan(gains)]
@@ -182,6 +180,7 @@ class Sketch:
             fp,
             called.astype(np.int64),
             share,
+            kind="logit" if self.logits else "probability",
             ends=ends[filled],
         )
 

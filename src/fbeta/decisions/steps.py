@@ -35,9 +35,11 @@ class Steps:
     called: NDArray[np.int64]
     #: Σw/Σw²: how many rows a unit of weight stands for when uncertainty is at stake; 1 without weights.
     rows_per_weight: float = 1.0
-    #: What the scores were handed in as. A cut is a number of that type, so that ``scores >= cut`` in single
+    #: The type the scores came in. A cut is a number of that type, so that ``scores >= cut`` in half or single
     #: precision decides as in double.
-    kind: str = "f8"
+    dtype: str = "f8"
+    #: What the scores are: probabilities, logits, or any numbers that rise with the chance of a positive.
+    kind: str = "score"
     #: Weight of positives and negatives, where there are more than the last cut catches (a column among others).
     totals: tuple[float, float] | None = None
 
@@ -48,25 +50,27 @@ class Steps:
         target: ArrayLike,
         weight: ArrayLike | None = None,
         *,
+        kind: str = "score",
         infinite: bool = False,
     ) -> Steps:
-        """Sort once, keep ties whole; `infinite` scores are refused unless they are asked for."""
+        """Sort once, keep ties whole; infinite scores are refused unless `infinite` allows them."""
         s, y, w = read_rows(scores, target, weight, infinite=infinite)
+        dtype = "bf16" if "bfloat16" in str(getattr(scores, "dtype", "")) else s.dtype.str[1:]
         hit = y == 1
         n1 = int(np.count_nonzero(hit))
         if w is None and n1 + int(np.count_nonzero(y == 0)) == s.size:
-            return cls._of_labels(s, hit, n1)
-        kind, order = s.dtype.str[1:], np.argsort(s)[::-1]
+            return cls._of_labels(s, hit, n1, dtype, kind)
+        order = np.argsort(s)[::-1]
         s, y = s[order].astype(np.float64), y[order].astype(np.float64)
         v = np.ones(s.size) if w is None else w[order]
         last = np.append(np.flatnonzero(s[:-1] != s[1:]), s.size - 1)
         tp, fp = (np.append(0.0, np.cumsum(x)[last]) for x in (v * y, v * (1.0 - y)))
         square = float(np.square(v).sum())
         share = float(v.sum()) / square if square > 0 else 1.0
-        return cls(s[last], tp, fp, np.append(0, last + 1), share, kind)
+        return cls(s[last], tp, fp, np.append(0, last + 1), share, dtype, kind)
 
     @classmethod
-    def _of_labels(cls, s: NDArray[Any], hit: NDArray[np.bool_], n1: int) -> Steps:
+    def _of_labels(cls, s: NDArray[Any], hit: NDArray[np.bool_], n1: int, dtype: str, kind: str) -> Steps:
         """Rows of weight one and labels 0 and 1: sorting values is far quicker than sorting positions.
 
         So all scores are sorted, and once more those of the rarer class, which are then found among all.
@@ -88,7 +92,7 @@ class Steps:
         np.cumsum(there[::-1], out=caught[1:])
         other = called - caught
         tp, fp = (caught, other) if rare is hit else (other, caught)
-        return cls(distinct[::-1].astype(np.float64, copy=False), tp, fp, called, kind=s.dtype.str[1:])
+        return cls(distinct[::-1].astype(np.float64, copy=False), tp, fp, called, 1.0, dtype, kind)
 
     @property
     def positives(self) -> float:
@@ -99,11 +103,6 @@ class Steps:
     def negatives(self) -> float:
         """The weight of the negatives."""
         return float(self.fp[-1]) if self.totals is None else self.totals[1]
-
-    @property
-    def are_probabilities(self) -> bool:
-        """Whether all scores lie in [0, 1]."""
-        return bool(self.scores[0] <= 1 and self.scores[-1] >= 0)
 
     def confusion(self, at: int | slice | NDArray[np.intp] = slice(None)) -> Confusion:
         """The four cells at some cuts, by default at all."""
@@ -152,6 +151,7 @@ class Steps:
             self.fp[knots],
             self.called[knots],
             self.rows_per_weight,
+            self.dtype,
             self.kind,
             self.totals,
         )
@@ -187,10 +187,15 @@ class Steps:
         return out
 
     def _round(self, cut: Any) -> Any:
-        if self.kind == "f8":
+        if self.dtype == "f8":
             return cut
         with np.errstate(over="ignore"):  # a wish beyond the type's range calls all or none
-            return np.asarray(cut).astype(self.kind).astype(np.float64)
+            narrow = np.asarray(cut).astype("f4" if self.dtype == "bf16" else self.dtype)
+        if self.dtype == "bf16":  # NumPy has no such type: the upper half of a single, rounded to even
+            bits = np.atleast_1d(narrow).view(np.uint32)
+            odd = (bits >> 16) & 1
+            narrow = ((bits + 0x7FFF + odd) & 0xFFFF0000).view(np.float32).reshape(narrow.shape)
+        return narrow.astype(np.float64)
 
     def _between(self, upper: Any, lower: Any) -> Any:
         with np.errstate(invalid="ignore"):  # +inf and −inf have no middle

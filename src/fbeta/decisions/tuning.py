@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fbeta.decisions.choice import Rule
-from fbeta.decisions.choice import rule as read_rule
-from fbeta.decisions.columns import tune_columns
-from fbeta.decisions.cut import Threshold
+from fbeta.decisions.choice import threshold_of
+from fbeta.decisions.columns import steps_of_columns, tune_columns
+from fbeta.decisions.kinds import read_kind
 from fbeta.decisions.problem import Constraints, Problem
-from fbeta.decisions.settling import settle
+from fbeta.decisions.rules import Rule, as_rule
 from fbeta.decisions.steps import Steps
-from fbeta.metrics import Metric
-from fbeta.metrics import metric as read_metric
+from fbeta.decisions.threshold import Threshold
+from fbeta.metrics import Metric, as_metric
 
 
 def tune(
@@ -25,6 +25,7 @@ def tune(
     metric: Metric | str | Any,
     weight: ArrayLike | None = None,
     *,
+    kind: str | None = None,
     rule: Rule | str = "exact",
     subject_to: Mapping[Any, float] | None = None,
     budget: float | None = None,
@@ -37,7 +38,10 @@ def tune(
 
     Of equal scores the cut with the fewest positives wins. Never tune on rows the model was fitted to.
 
-    - `rule`: "exact", "plugin", "shrunk" (better with few positives), "constant", or a `Rule`; see `rules`.
+    - `kind`: what the scores are: "probability", "logit", or "score" for any other number. Rules other than
+      "exact" depend on it; if it is not said, a warning tells what was assumed.
+    - `rule`: "exact", "plugin", "shrunk" (better with few positives), "constant", or a `Rule`; see
+      `fbeta.decisions.rules`.
     - `subject_to`: metrics that must reach a value on these rows, as ``{"recall": 0.9}``.
     - `budget`: at most so many alerts on these rows. A row of weight 2 is two alerts.
     - `prevalence`: the share of positives where the cut will be used, if not that of the rows: positives and
@@ -56,11 +60,15 @@ def tune(
 
     Reference: [lipton2014]
     """
-    chosen, wanted = read_rule(rule), read_metric(metric)
+    chosen, goal = as_rule(rule), as_metric(metric)
     constraints = Constraints.read(subject_to, budget)
     if average not in ("macro", "micro"):
         raise ValueError(f"average must be 'macro' or 'micro'; got {average!r}.")
-    if np.ndim(scores) == 2:
-        return tune_columns(scores, target, wanted, weight, chosen, constraints, prevalence, average)
-    steps = Steps.of(scores, target, weight)
-    return settle(Problem.read(steps, wanted, constraints, prevalence), chosen)
+    several = np.ndim(scores) == 2
+    columns = steps_of_columns(scores, target, weight) if several else [Steps.of(scores, target, weight)]
+    low, high = min(c.scores[-1] for c in columns), max(c.scores[0] for c in columns)
+    kind = read_kind(kind, low, high, matters=chosen.needs_kind)
+    columns = [replace(c, kind=kind) for c in columns]
+    if several:
+        return tune_columns(columns, goal, chosen, constraints, prevalence, average)
+    return threshold_of(Problem.read(columns[0], goal, constraints, prevalence), chosen)

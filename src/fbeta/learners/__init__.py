@@ -1,20 +1,23 @@
-"""What learns from rows: cross-fitting, and costs and operating point, each of which gives the other.
+"""What learns from rows: networks and boosters behind one protocol, cross-fitting, class costs by the fixed point.
 
 A model that is trained with the prices (c₀, c₁) of its two mistakes operates somewhere in ROC space; the metric's
 slopes there give new prices. Where the two agree, the model's own boundary is the metric's best rule. The point
 never comes from the rows a model was fitted to: a model that knows its rows by heart makes no mistakes on them.
-
-Needs NumPy only; a learner comes in as two functions, ``fit(X, y, weight) -> model`` and
-``score(model, X) -> scores``.
 """
 
 from fbeta.learners.crossfit import CrossFit, cross_fit, take
 from fbeta.learners.fixed_point import FixedPoint, Round, class_weights, costs, solve
+from fbeta.learners.learner import Fitted, Goal, Learner, Rows, Scorer
 
 __all__ = [
     "CrossFit",
+    "Fitted",
     "FixedPoint",
+    "Goal",
+    "Learner",
     "Round",
+    "Rows",
+    "Scorer",
     "class_weights",
     "costs",
     "cross_fit",

@@ -72,24 +72,23 @@ class Confusion:
         cls,
         scores: Cell,
         target: Cell,
-        cut: float,
+        cut: Any,
         weight: Cell | None = None,
         *,
         axis: int | None = None,
     ) -> Confusion:
-        """Count the decisions ``scores >= cut``: 0.5 for probabilities, 0 for logits.
+        """Count the decisions ``scores >= cut``: 0.5 for probabilities, 0 for logits, or what `tune` found.
 
-        Shape: as `from_predictions`.
+        Shape: as `from_predictions`; `cut` is a number, a `Threshold`, or one number per column.
 
         >>> Confusion.from_scores([0.9, 0.5, 0.2], [1, 0, 0], cut=0.5)
         Confusion(tp=1.0, fp=1.0, fn=0.0, tn=1.0)
         """
         scores, target, weight = _alike(scores=scores, target=target, weight=weight)
-        if cut != cut:
-            raise ValueError("cut is NaN; give a number, or ±inf for none or all.")
+        cut = _cut_for(scores, getattr(cut, "value", cut))
         if bool((scores != scores).any()):
             raise ValueError("scores hold NaN, which no cut can decide; drop or impute those rows first.")
-        return cls.from_predictions((scores >= cut) * 1.0, target, weight, axis=axis)
+        return cls.from_predictions(called(scores, cut) * 1.0, target, weight, axis=axis)
 
     @classmethod
     def from_rates(cls, fpr: Cell, tpr: Cell, prevalence: Cell) -> Confusion:
@@ -156,6 +155,15 @@ class Confusion:
         return iter((self.tp, self.fp, self.fn, self.tn))
 
 
+def called(scores: Cell, cut: Cell) -> Cell:
+    """Which scores a cut calls positive: those at or above it, and none, however large, at a cut of +inf.
+
+    >>> called(0.5, 0.5), called(math.inf, math.inf)
+    (True, False)
+    """
+    return (scores >= cut) & (cut < math.inf)
+
+
 def divide(numerator: Cell, denominator: Cell, undefined: float = 0.0) -> Cell:
     """Divide numbers, arrays, tensors or duals; `undefined` where the denominator is zero.
 
@@ -177,6 +185,24 @@ def root(x: Cell) -> Cell:
     """
     blank = (x == 0) * 1.0
     return (x + blank) ** 0.5 * (1.0 - blank)
+
+
+def _cut_for(scores: Cell, cut: Any) -> Cell:
+    """Read a cut, or one per column, as what can be compared with these scores."""
+    if not hasattr(cut, "__len__") and getattr(cut, "ndim", 0) == 0:
+        if cut != cut:
+            raise ValueError("cut is NaN; give a number, or ±inf for none or all.")
+        return float(cut)
+    if tuple(scores.shape[-1:]) != (len(cut),):
+        raise ValueError(
+            f"There are {len(cut)} cuts, one per column; got scores of shape {tuple(scores.shape)}."
+        )
+    each = [_cut_for(scores, c) for c in cut]
+    if hasattr(scores, "detach"):
+        return scores.new_tensor(each)
+    import numpy as np
+
+    return np.array(each)
 
 
 def _alike(**named: Cell | None) -> tuple[Any, ...]:

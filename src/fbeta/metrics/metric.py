@@ -11,6 +11,7 @@ from fbeta.metrics.anchors import Anchors, Pole, find_anchors
 from fbeta.metrics.confusion import Cell, Confusion, divide
 from fbeta.metrics.dual import Dual
 from fbeta.metrics.refusal import refusal
+from fbeta.spelling import register as enter
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,8 @@ class Metric(ABC):
 
     def __init_subclass__(cls, *, register: bool = True, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if not register:
-            return
-        name = key_of(cls.__name__)
-        known = Metric.registry.get(name)
-        # Running a notebook cell twice defines the class twice; another class must not take the name over.
-        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise ValueError(f"A metric named {name!r} exists already ({known.__module__}); rename yours.")
-        Metric.registry[name] = cls
+        if register:
+            enter(Metric.registry, key_of(cls.__name__), cls, "metric")
 
     @abstractmethod
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from fbeta.metrics.confusion import Cell, Confusion
 from fbeta.metrics.formulas import FBeta
 from fbeta.metrics.metric import Metric, key_of
-from fbeta.spelling import did_you_mean
+from fbeta.spelling import did_you_mean, read_options
 
 #: What some call a metric that has another name here; f1, f2, f0.5 … are read as well.
 OTHER_NAMES = {"dice": "fbeta", "iou": "jaccard"}
@@ -75,7 +75,7 @@ def as_metric(spec: Metric | str | Callable[[Any, Any, Any, Any], Any]) -> Metri
             "as in fbeta:beta=2."
         )
     cls = Metric.registry[key]
-    return cls(**dict(_options(cls, options)))
+    return cls(**read_options(cls, options))
 
 
 def title(metric: Metric) -> str:
@@ -89,16 +89,3 @@ def title(metric: Metric) -> str:
         return str(metric)
     short = {0.5: "½"} | {float(i): "₀₁₂₃₄₅₆₇₈₉"[i] for i in range(1, 10)}
     return f"F{short.get(float(metric.beta), f'(β={metric.beta:g})')}"
-
-
-def _options(cls: type[Metric], text: str) -> Iterator[tuple[str, float]]:
-    names = [f.name for f in fields(cls)]
-    for part in filter(None, (p.strip() for p in text.split(","))):
-        name, equals, value = (x.strip() for x in part.partition("="))
-        if not equals or name not in names:
-            takes = ", ".join(names) or "no options"
-            raise ValueError(f"{cls.__name__.lower()} takes {takes}; got {part!r}. Write name=value.")
-        try:
-            yield name, float(value)
-        except ValueError:
-            raise ValueError(f"{name} of {cls.__name__.lower()} must be a number; got {value!r}.") from None

@@ -14,15 +14,13 @@ from sklearn.utils.validation import assert_all_finite, check_array, column_or_1
 Array = NDArray[np.float64]
 
 AVERAGES = ("binary", "macro", "micro")
-#: A positive class larger than this share is hardly the one that is looked for.
-USUAL = 2 / 3
 
 
 @dataclass(frozen=True)
 class Labels:
-    """The classes of a problem and its columns: one for two classes, one a class for more, one a label.
+    """The classes of a problem, sorted, and its columns: one for two classes, else one per class or per label.
 
-    With two classes the positive one is always the last: ``classes[1]``.
+    `positive` is the place of the positive one of two classes.
 
     >>> labels = Labels.read(["no", "yes", "no"])
     >>> labels.columns(["no", "yes", "no"]).tolist()
@@ -33,10 +31,14 @@ class Labels:
 
     kind: str
     classes: NDArray[Any]
+    positive: int = 1
 
     @classmethod
-    def read(cls, y: Any, average: str = "binary", pos_label: Any = None) -> Labels:
-        """Find out what a target means, or say what it would take."""
+    def read(cls, y: Any, average: str = "binary", pos_label: Any = None, classes: Any = None) -> Labels:
+        """Find out what a target means, or say what it would take; `classes` are those of a fitted classifier.
+
+        Of two classes the rarer one is positive, unless `pos_label` says which.
+        """
         check_average(average)
         check_classification_targets(y)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
@@ -44,26 +46,22 @@ class Labels:
             return cls("multilabel", np.arange(_matrix(y).shape[1])).allowed(average, pos_label)
         if kind.endswith("multioutput"):
             raise ValueError(
-                f"y has {np.shape(y)[1]} columns with other values than 0 and 1; fit one estimator a column, or make "
+                f"y has {np.shape(y)[1]} columns with other values than 0 and 1; fit one estimator per column, or make "
                 "them columns of 0 and 1."
             )
-        classes = np.unique(column_or_1d(y))
-        if len(classes) == 1:
+        values = column_or_1d(y)
+        found = np.unique(values) if classes is None else np.sort(classes)
+        if len(found) == 1:
             raise ValueError(
-                f"y holds one class only, {classes.tolist()[0]!r}: nothing can be told apart. Bring rows of both "
-                "classes."
+                f"y holds one class only, {found.tolist()[0]!r}: nothing can be told apart. Bring rows of both classes."
             )
-        if len(classes) > 2:
-            return cls("multiclass", classes).allowed(average, pos_label)
-        if pos_label is not None:
-            if pos_label not in classes:
-                raise ValueError(
-                    f"pos_label={pos_label!r} is not a class of y, which has {classes.tolist()}."
-                )
-            classes = classes if classes[1] == pos_label else classes[::-1]
-        elif average == "binary":
-            _warn_of_the_usual(classes, y)
-        return cls("binary", classes)
+        if len(found) > 2:
+            return cls("multiclass", found).allowed(average, pos_label)
+        if pos_label is None:
+            return cls("binary", found, _rarer(found, values))
+        if pos_label not in found:
+            raise ValueError(f"pos_label={pos_label!r} is not a class of y, which has {found.tolist()}.")
+        return cls("binary", found, int(np.flatnonzero(found == pos_label)[0]))
 
     def allowed(self, average: str, pos_label: Any) -> Labels:
         """Itself, if several classes or labels can be averaged so."""
@@ -87,13 +85,18 @@ class Labels:
             )
         return self
 
+    @property
+    def pos_label(self) -> Any:
+        """The positive one of two classes."""
+        return self.classes[self.positive]
+
     def check_known(self, y: Any) -> None:
         """Refuse labels that a classifier fitted before has never heard of."""
         known = self.kind == "multilabel" or np.isin(column_or_1d(y), self.classes).all()
         if not known:
             raise ValueError(
                 f"y holds {np.unique(y)[:5].tolist()}, but the fitted classifier's classes are "
-                f"{np.sort(self.classes).tolist()}; name the classes as it does."
+                f"{self.classes.tolist()}; name the classes as it does."
             )
         if self.kind == "multilabel" and _matrix(y).shape[1] != len(self.classes):
             raise ValueError(f"y has {_matrix(y).shape[1]} labels; the classifier has {len(self.classes)}.")
@@ -103,7 +106,7 @@ class Labels:
         lone = np.flatnonzero(target.min(0) == target.max(0))
         if len(lone):
             what = "label" if self.kind == "multilabel" else "class"
-            name = self.classes.tolist()[1 if self.kind == "binary" else int(lone[0])]
+            name = self.pos_label if self.kind == "binary" else self.classes.tolist()[int(lone[0])]
             some = "all" if target[0, lone[0]] else "none"
             raise ValueError(
                 f"The rows that the cut of {what} {name!r} is chosen on are {some} of it: y (or a hold-out part of cv) "
@@ -111,29 +114,34 @@ class Labels:
             )
 
     def columns(self, y: Any) -> Array:
-        """0 and 1, one column a decision."""
+        """0 and 1, one column per decision."""
         if self.kind == "multilabel":
             found: Array = _matrix(y).astype(np.float64)
             return found
         values = column_or_1d(y)
-        sought = self.classes[1:] if self.kind == "binary" else self.classes
+        sought = self.classes[[self.positive]] if self.kind == "binary" else self.classes
         same: Array = (values[:, None] == sought[None, :]).astype(np.float64)
         return same
 
-    def names(self, decision: Array) -> NDArray[Any]:
-        """The user's labels for decisions above 0: the largest for classes, each on its own for labels."""
+    def names(self, margin: Array) -> NDArray[Any]:
+        """The user's labels for margins above 0: the largest for classes, each on its own for labels."""
         if self.kind == "multilabel":
-            return (decision > 0).astype(int)
-        index = decision.argmax(1) if self.kind == "multiclass" else (decision[:, 0] > 0).astype(int)
-        found: NDArray[Any] = self.classes[index]
-        return found
+            return (margin > 0).astype(int)
+        if self.kind == "multiclass":
+            return np.asarray(self.classes[margin.argmax(1)])
+        return np.asarray(self.classes[np.where(margin[:, 0] > 0, self.positive, 1 - self.positive)])
 
-    def called(self, decision: Array) -> Array:
+    def called(self, margin: Array) -> Array:
         """The decisions as columns of 0 and 1."""
         if self.kind != "multiclass":
-            return (decision > 0).astype(np.float64)
-        best: Array = (decision.argmax(1)[:, None] == np.arange(decision.shape[1])).astype(np.float64)
+            return (margin > 0).astype(np.float64)
+        best: Array = (margin.argmax(1)[:, None] == np.arange(margin.shape[1])).astype(np.float64)
         return best
+
+    def in_order(self, column: Array) -> Array:
+        """Two columns, one per class in their order, from one of probabilities of the positive class."""
+        both = [1 - column, column]
+        return np.concatenate(both if self.positive == 1 else both[::-1], axis=1)
 
     def spread(self, y: Any) -> NDArray[Any]:
         """What folds must hold evenly: classes, or the columns of labels."""
@@ -163,14 +171,16 @@ def _matrix(y: Any) -> NDArray[Any]:
     return found
 
 
-def _warn_of_the_usual(classes: NDArray[Any], y: Any) -> None:
-    """The later of two words is the positive one, as in scikit-learn; few mean that where it is nearly everywhere."""
-    share = float(np.mean(column_or_1d(y) == classes[1]))
-    if classes.dtype.kind not in "biuf" and share > USUAL:
-        rare, usual = classes.tolist()
-        warnings.warn(
-            f"{usual!r}, {share:.0%} of the rows, is taken for the positive class: of two words the later in order is. "
-            f"Give pos_label={rare!r} if the rare one is meant, or pos_label={usual!r} to confirm.",
-            UserWarning,
-            stacklevel=2,
-        )
+def _rarer(classes: NDArray[Any], values: NDArray[Any]) -> int:
+    """The place of the rarer class, said aloud where it is not the one that scikit-learn would take."""
+    first, second = (int(np.count_nonzero(values == name)) for name in classes)
+    if second <= first or first == 0:  # a part of the data without a class does not say which is rarer
+        return 1
+    rare, usual = classes.tolist()
+    warnings.warn(
+        f"{rare!r}, the rarer class ({first} of {first + second} rows), is taken for the positive one. Give "
+        f"pos_label={rare!r} to confirm, or pos_label={usual!r} for the other.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return 0

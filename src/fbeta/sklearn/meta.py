@@ -8,26 +8,25 @@ import numpy as np
 import sklearn
 from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin
-from sklearn.utils import check_consistent_length, check_random_state, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from fbeta.learners import take
-from fbeta.metrics import metric as read_metric
-from fbeta.sklearn.decision import Decider
-from fbeta.sklearn.labels import Array, Labels, read_y
-from fbeta.sklearn.learner import read_rows
+from fbeta.metrics import as_metric
+from fbeta.sklearn.clones import indexable
+from fbeta.sklearn.decider import Decider
+from fbeta.sklearn.labels import Array
 
 
-class Rows(NamedTuple):
-    """What `fit` was handed, read: rows of weight zero are gone."""
+class Routed(NamedTuple):
+    """What `fit` was handed, read, and what of it goes to the estimator inside."""
 
     X: Any
     y: NDArray[Any]
     weight: Array | None
     groups: NDArray[Any] | None
     params: dict[str, Any]
-    weigh: bool  # whether the estimator asked for the weights
+    weigh: bool  # whether the estimator gets the weights
 
 
 class MetaDecider(MetaEstimatorMixin, Decider):  # type: ignore[misc]
@@ -35,42 +34,27 @@ class MetaDecider(MetaEstimatorMixin, Decider):  # type: ignore[misc]
 
     estimator: Any
     pos_label: Any
-    random_state: Any
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, groups: Any, params: dict[str, Any]) -> Rows:
+    def _read(self, X: Any, y: Any, sample_weight: Any, groups: Any, params: dict[str, Any]) -> Routed:
         """Check what can be checked without knowing what the estimator takes."""
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
             raise TypeError(
                 f"estimator must be a classifier, for example LogisticRegression(); got {self.estimator!r}."
             )
-        read_metric(self.metric)
-        X, y = read_rows(X), read_y(y)
-        check_consistent_length(X, y, sample_weight, groups)
+        as_metric(self.metric)
+        n = len(y) if hasattr(y, "__len__") else -1
+        X, y, weight, groups, kept = self._read_rows(indexable(X), y, sample_weight, groups)
         weigh = True
         if sklearn.get_config()["enable_metadata_routing"]:
             given = {} if sample_weight is None else {"sample_weight": sample_weight}
             params = dict(process_routing(self, "fit", **given, **params).estimator.fit)
             weigh = params.pop("sample_weight", None) is not None  # they travel with the rows
-        g = None if groups is None else np.asarray(groups)
-        if sample_weight is None:
-            return Rows(X, y, None, g, params, weigh)
-        weight = read_weight(sample_weight, len(y))
-        kept = np.flatnonzero(weight > 0)
-        if len(kept) < len(y):  # a weight of 0 is no row, for folds and cuts as well
+        if len(kept) < n:
             params = {
-                name: np.asarray(v)[kept] if hasattr(v, "__len__") and len(v) == len(y) else v
+                name: np.asarray(v)[kept] if hasattr(v, "__len__") and len(v) == n else v
                 for name, v in params.items()
             }
-            X, y, weight, g = take(X, kept), y[kept], weight[kept], None if g is None else g[kept]
-        return Rows(X, y, weight, g, params, weigh)
-
-    def _labels(self, y: NDArray[Any]) -> Labels:
-        return Labels.read(y, self.average, self.pos_label)
-
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        return Routed(X, y, weight, groups, params, weigh)
 
     def _remember(self, model: Any) -> None:
         """Take over what a fitted model knows of its input."""
@@ -95,26 +79,6 @@ class MetaDecider(MetaEstimatorMixin, Decider):  # type: ignore[misc]
         tags.classifier_tags.multi_class = self.average != "binary"
         tags.classifier_tags.multi_label = self.average != "binary"
         return tags
-
-
-def read_weight(sample_weight: Any, rows: int) -> Array:
-    """Check row weights: one a row, finite, none negative, not all zero.
-
-    >>> read_weight([1, 2], 2)
-    array([1., 2.])
-    """
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.ndim == 0:
-        weight = np.full(rows, float(weight))
-    if weight.ndim != 1:
-        raise ValueError(f"Sample weights must be 1D array or scalar; got shape {weight.shape}.")
-    if weight.shape != (rows,):
-        raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(rows,)}!")
-    if not (np.isfinite(weight).all() and (weight >= 0).all()):
-        raise ValueError("sample_weight must be finite and zero or more.")
-    if not (weight > 0).any():
-        raise ValueError("Sample weights must contain at least one non-zero number.")
-    return weight
 
 
 def check_fitted(estimator: Any) -> None:

@@ -10,8 +10,7 @@ from sklearn.metrics import make_scorer
 from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
-from fbeta.metrics import Confusion, Metric
-from fbeta.metrics import metric as read_metric
+from fbeta.metrics import Confusion, Metric, as_metric
 from fbeta.sklearn.labels import Array, Labels, check_average, read_y
 
 
@@ -42,11 +41,11 @@ def metric_score(
 
     - `average`: "binary" is the score of `pos_label`; "macro" the mean over all classes (two as well) or labels,
       "micro" the score of all labels' pooled counts.
-    - `pos_label`: the positive of two classes; the later in order if None.
+    - `pos_label`: the positive of two classes; None is the rarer one of `y_true`.
 
     Shape: `y_true` and `y_pred` ``(n,)`` with classes, or ``(n, K)`` with labels; `sample_weight` ``(n,)``.
 
-    >>> metric_score(["no", "yes", "yes"], ["yes", "yes", "no"], metric="fbeta:beta=1")
+    >>> metric_score(["no", "yes", "yes"], ["yes", "yes", "no"], metric="fbeta:beta=1", pos_label="yes")
     0.5
     """
     true, called = read_y(y_true), read_y(y_pred)
@@ -54,24 +53,24 @@ def metric_score(
         raise ValueError(f"y_true and y_pred must have one shape; got {true.shape} and {called.shape}.")
     check_consistent_length(true, sample_weight)
     labels = _labels(true, called, average, pos_label)
-    return metric_of(
-        read_metric(metric), labels.columns(called), labels.columns(true), sample_weight, average
-    )
+    return metric_of(as_metric(metric), labels.columns(called), labels.columns(true), sample_weight, average)
 
 
 def scorer(metric: Any = "fbeta:beta=1", *, average: str = "binary", pos_label: Any = None) -> Any:
     """Make a scorer of a metric for `cross_val_score`, `GridSearchCV` and their kin.
 
-    It scores what `predict` says; `average` and `pos_label` as in `metric_score`.
+    It scores what `predict` says; `average` and `pos_label` as in `metric_score`: name `pos_label` for the estimator
+    and here, or leave it out of both.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.dummy import DummyClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> round(scorer("fbeta:beta=2")(DummyClassifier(strategy="constant", constant=1).fit(X, y), X, y), 3)
+    >>> model = DummyClassifier(strategy="constant", constant=1).fit(X, y)
+    >>> round(scorer("fbeta:beta=2", pos_label=1)(model, X, y), 3)
     0.894
     """
     # A slip is refused here, not in the middle of a search.
-    read_metric(metric)
+    as_metric(metric)
     check_average(average)
     return make_scorer(metric_score, metric=metric, average=average, pos_label=pos_label)
 
@@ -86,7 +85,7 @@ def _labels(true: NDArray[Any], called: NDArray[Any], average: str, pos_label: A
         check_average(average)
         return Labels("multiclass", classes).allowed(average, pos_label)
     if len(classes) > 1:
-        return Labels.read(classes, average, pos_label)
+        return Labels.read(true, average, pos_label, classes)
     # A part of the data may hold one class only; which, its rows cannot say.
     only = classes[0]
     if pos_label is None and classes.dtype.kind not in "biuf":

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from fbeta.decisions import Platt
 from fbeta.learners import FixedPoint, class_weights, solve
-from fbeta.sklearn.decision import calibrate
-from fbeta.sklearn.labels import Array, Labels
-from fbeta.sklearn.learner import (
-    Learner,
+from fbeta.sklearn.clones import (
+    Clones,
     Numbered,
     mean_of,
     response_method,
@@ -18,8 +17,9 @@ from fbeta.sklearn.learner import (
     takes_columns,
     weight_argument,
 )
-from fbeta.sklearn.meta import MetaDecider, Rows
-from fbeta.sklearn.splitting import inner_folds
+from fbeta.sklearn.cv import inner_folds
+from fbeta.sklearn.labels import Array, Labels
+from fbeta.sklearn.meta import MetaDecider, Routed
 
 
 class TangentMetaClassifier(MetaDecider):
@@ -43,7 +43,8 @@ class TangentMetaClassifier(MetaDecider):
 
     With several classes or labels there is one classifier, and one fixed point, for each.
 
-    Fitted: `estimators_` (one a column), `fixed_points_`, `costs_` ((c₀, c₁) of each column), `cuts_`, `classes_`.
+    Fitted: `estimators_` (one per column), `fixed_points_`, `costs_` ((c₀, c₁) of each column), `decision_`, `cuts_`,
+    `classes_`, `positive_`.
 
     Shape: X ``(n, d)`` or whatever the estimator takes; y ``(n,)``, or ``(n, K)`` for labels.
 
@@ -53,7 +54,7 @@ class TangentMetaClassifier(MetaDecider):
     >>> from sklearn.preprocessing import StandardScaler
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = make_pipeline(StandardScaler(), LogisticRegression())
-    >>> found = TangentMetaClassifier(model, metric="fbeta:beta=2", random_state=0).fit(X, y)
+    >>> found = TangentMetaClassifier(model, metric="fbeta:beta=2", pos_label=1, random_state=0).fit(X, y)
     >>> round(found.fixed_points_[0].delta, 1)  # F₂/5
     0.2
 
@@ -74,7 +75,7 @@ class TangentMetaClassifier(MetaDecider):
         pos_label: Any = None,
         prevalence: float | None = None,
         response_method: str = "auto",
-        random_state: Any = 0,
+        random_state: Any = None,
     ) -> None:
         self.estimator = estimator
         self.metric = metric
@@ -114,7 +115,7 @@ class TangentMetaClassifier(MetaDecider):
                 "ThresholdClassifier, which moves the cut instead."
             )
         self._method = response_method(self.estimator, self.response_method)
-        self.labels_ = self._labels(rows.y)
+        self.labels_ = Labels.read(rows.y, self.average, self.pos_label)
         self._for_one_decision(prevalence=self.prevalence)
         target = self.labels_.columns(rows.y)
         fold = inner_folds(self.cv, self.labels_.spread(rows.y), rows.X, rows.groups, self._seed())
@@ -126,18 +127,22 @@ class TangentMetaClassifier(MetaDecider):
         self._calibrate(rows, target)
         return self
 
-    def _solve(self, rows: Rows, column: Array, fold: Any) -> tuple[FixedPoint[list[Any]], list[Any]]:
+    def _solve(self, rows: Routed, column: Array, fold: Any) -> tuple[FixedPoint[list[Any]], list[Any]]:
         """The fixed point of one column, and the models that will answer for it."""
         truth = column.astype(int)
-        # Two classes keep their names, so that the fitted classifier speaks the user's language.
-        one = self.labels_ if self.labels_.kind == "binary" else Labels("binary", np.array([0, 1]))
-        learner = Learner(
-            self.estimator, one, one.classes[truth], column[:, None], self._method, params=rows.params
+        one = self._labels_of_one()
+        clones = Clones(
+            self.estimator,
+            one,
+            one.names(column[:, None] - 0.5),
+            column[:, None],
+            self._method,
+            params=rows.params,
         )
         X = Numbered.all(rows.X, len(truth))
         point = solve(
-            learner.fit,
-            learner.score_one,
+            clones.fit,
+            clones.score_one,
             X,
             truth,
             self.metric,
@@ -149,25 +154,25 @@ class TangentMetaClassifier(MetaDecider):
         )
         if self.average_folds:
             return point, [model for models in point.crossfit.models for model in models]
-        return point, learner.fit(X, truth, class_weights(truth, point.delta, rows.weight))
+        return point, clones.fit(X, truth, class_weights(truth, point.delta, rows.weight))
 
-    def _calibrate(self, rows: Rows, target: Array) -> None:
+    def _calibrate(self, rows: Routed, target: Array) -> None:
         """Probabilities without the costs, and the cut: the classifier's own, or a rule's."""
         held = self.fixed_points_[0].crossfit.held
         scores = np.stack([point.crossfit.scores[held] for point in self.fixed_points_], axis=1)
         weight = None if rows.weight is None else rows.weight[held]
-        self._slope, self._offset = np.ones(len(self.costs_)), np.log(self.costs_[:, 0] / self.costs_[:, 1])
-        if self._method == "decision_function":
-            self._slope, self._offset = calibrate(scores, target[held], weight)
-        log_odds = self._slope * scores + self._offset
-        # At the classifier's own boundary its score is 0.
-        self._cut(log_odds, target[held], weight, self.rule, own=self._offset, prevalence=self.prevalence)
+        known = [Platt(1.0, float(np.log(c0 / c1))) for c0, c1 in self.costs_]
+        calibration = "platt" if self._method == "decision_function" else known
+        self._decide(scores, target[held], weight, self.rule, calibration, prevalence=self.prevalence)
 
-    def _log_odds(self, X: Any) -> Array:
-        one = self.labels_ if self.labels_.kind == "binary" else Labels("binary", np.array([0, 1]))
+    def _scores(self, X: Any) -> Array:
+        one = self._labels_of_one()
         columns = [
             mean_of([scores_of(model, X, one, self._method) for model in models], self._method)
             for models in self.estimators_
         ]
-        result: Array = self._slope * np.concatenate(columns, axis=1) + self._offset
-        return result
+        return np.concatenate(columns, axis=1)
+
+    def _labels_of_one(self) -> Labels:
+        # Two classes keep their names, so that the fitted classifier speaks the user's language.
+        return self.labels_ if self.labels_.kind == "binary" else Labels("binary", np.array([0, 1]))

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from fbeta.learners import cross_fit
-from fbeta.sklearn.decision import calibrate
-from fbeta.sklearn.labels import Array
-from fbeta.sklearn.learner import Learner, Numbered, columns_of, is_native, mean_of, response_method
-from fbeta.sklearn.meta import MetaDecider, Rows, check_fitted
-from fbeta.sklearn.splitting import inner_folds
+from fbeta.sklearn.clones import Clones, Numbered, columns_of, is_native, mean_of, response_method
+from fbeta.sklearn.cv import inner_folds
+from fbeta.sklearn.labels import Array, Labels
+from fbeta.sklearn.meta import MetaDecider, Routed, check_fitted
 
 
 class ThresholdClassifier(MetaDecider):
@@ -27,17 +24,16 @@ class ThresholdClassifier(MetaDecider):
     - `prefit`: `estimator` is fitted, and stays as it is; `fit` only finds the cut. **You promise that the rows handed
       to `fit` are new to it**: a cut from rows a model was trained on is too high, every time.
     - `average`: "binary", or for more classes and for labels the "macro" mean (for labels also "micro"). Labels are cut
-      each on its own; of classes the one is called that is worth most to the metric, see `best_calls`. With two classes
+      each on its own; of classes the one is called that is worth most to the metric, see `best_gains`. With two classes
       the metric is the positive one's, whatever `average` says.
-    - `pos_label`: the positive of two classes; None is the later in order. ``classes_[1]`` is always the positive one,
-      so with the earlier class as `pos_label` the order of ``classes_`` is turned around. Scores of scikit-learn
-      that expect sorted classes (log loss, ROC AUC) are wrong then; for those fit on ``y == "ill"``.
+    - `pos_label`: the positive of two classes; None is the rarer one, and a warning says so where that is not the
+      later in order. ``classes_`` stays sorted whichever is positive.
     - `subject_to`, `prevalence`: constraints on the cut, and the rate of positives where it will be used: see `tune`.
       Not for several classes. Probabilities stay those of rows like these.
     - `response_method`: "auto" is probabilities where there are any.
 
-    Fitted: `estimator_` (or `models_`, one a fold), `thresholds_` (a `Threshold` a column, with `.value`, `.score`
-    and `.interval`), `cuts_` (log odds), `classes_`; for several classes `gains_`.
+    Fitted: `estimator_` (or `models_`, one per fold), `decision_` (a `Decision`), `cuts_` (a `Threshold` of
+    probabilities per column, with `.value`, `.score` and `.interval`), `classes_`, `positive_`.
 
     Shape: X ``(n, d)`` or whatever the estimator takes; y ``(n,)``, or ``(n, K)`` for labels.
 
@@ -47,8 +43,8 @@ class ThresholdClassifier(MetaDecider):
     >>> from sklearn.preprocessing import StandardScaler
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = make_pipeline(StandardScaler(), LogisticRegression())
-    >>> cut = ThresholdClassifier(model, metric="fbeta:beta=2", random_state=0).fit(X, y)
-    >>> 0 < cut.thresholds_[0].value < 0.5
+    >>> cut = ThresholdClassifier(model, metric="fbeta:beta=2", pos_label=0, random_state=0).fit(X, y)
+    >>> 0 < cut.cuts_[0].value < 0.5
     True
 
     Reference: [lipton2014]
@@ -68,7 +64,7 @@ class ThresholdClassifier(MetaDecider):
         subject_to: Mapping[Any, float] | None = None,
         prevalence: float | None = None,
         response_method: str = "auto",
-        random_state: Any = 0,
+        random_state: Any = None,
     ) -> None:
         self.estimator = estimator
         self.metric = metric
@@ -94,34 +90,37 @@ class ThresholdClassifier(MetaDecider):
         rows = self._read(X, y, sample_weight, groups, params)
         self._method = response_method(self.estimator, self.response_method)
         scores, target, weight = self._prefit(rows) if self.prefit else self._cross_fit(rows)
-        k = len(scores[0])
-        self._slope, self._offset = np.ones(k), np.zeros(k)
-        if self._method == "decision_function":
-            self._slope, self._offset = calibrate(scores, target, weight)
-        log_odds = self._slope * scores + self._offset
-        self._cut(log_odds, target, weight, self.rule, subject_to=self.subject_to, prevalence=self.prevalence)
+        calibration = "platt" if self._method == "decision_function" else "none"
+        self._decide(
+            scores,
+            target,
+            weight,
+            self.rule,
+            calibration,
+            subject_to=self.subject_to,
+            prevalence=self.prevalence,
+        )
         return self
 
-    def _cross_fit(self, rows: Rows) -> tuple[Array, Array, Array | None]:
-        self.labels_ = self._labels(rows.y)
+    def _cross_fit(self, rows: Routed) -> tuple[Array, Array, Array | None]:
+        self.labels_ = Labels.read(rows.y, self.average, self.pos_label)
         self._for_one_decision(subject_to=self.subject_to, prevalence=self.prevalence)
         target = self.labels_.columns(rows.y)
         fold = inner_folds(self.cv, self.labels_.spread(rows.y), rows.X, rows.groups, self._seed())
         native = is_native(self.estimator, self.labels_)
-        learner = Learner(
+        clones = Clones(
             self.estimator, self.labels_, rows.y, target, self._method, native, rows.params, rows.weigh
         )
         X = Numbered.all(rows.X, len(rows.y))
-        found = cross_fit(learner.fit, learner.score, X, rows.y, fold, rows.weight)
-        models = list(found.models) if self.average_folds else [learner.fit(X, rows.y, rows.weight)]
-        self._ask(models)
+        found = cross_fit(clones.fit, clones.score, X, rows.y, fold, rows.weight)
+        self._ask(list(found.models) if self.average_folds else [clones.fit(X, rows.y, rows.weight)])
         held = found.held
         return found.scores[held], target[held], None if rows.weight is None else rows.weight[held]
 
-    def _prefit(self, rows: Rows) -> tuple[Array, Array, Array | None]:
+    def _prefit(self, rows: Routed) -> tuple[Array, Array, Array | None]:
         check_fitted(self.estimator)
-        several = rows.y.ndim == 2 or not hasattr(self.estimator, "classes_")
-        self.labels_ = self._labels(rows.y if several else np.asarray(self.estimator.classes_))
+        classes = None if rows.y.ndim == 2 else getattr(self.estimator, "classes_", None)
+        self.labels_ = Labels.read(rows.y, self.average, self.pos_label, classes)
         self._for_one_decision(subject_to=self.subject_to, prevalence=self.prevalence)
         self.labels_.check_known(rows.y)
         self._ask([[self.estimator]])
@@ -137,6 +136,3 @@ class ThresholdClassifier(MetaDecider):
         """Mean score over models, each asked for all its columns."""
         parts = [columns_of(models, X, self.labels_, self._method) for models in self.models_]
         return mean_of(parts, self._method)
-
-    def _log_odds(self, X: Any) -> Array:
-        return self._slope * self._scores(X) + self._offset

@@ -1,0 +1,78 @@
+"""`fbeta fit`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fbeta.cli import options as o
+from fbeta.cli.answers import answering, echo_json
+
+
+def fit(
+    source: o.Data = None,
+    target: o.Target = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(help=f"{o.METRIC} F1, if neither it nor --from is given.", autocompletion=o.metrics),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="The file to write.")] = Path(
+        "model.fbeta"
+    ),
+    positive: o.Positive = None,
+    models: o.Models = None,
+    losses: o.Losses = None,
+    origin: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Fit what this `fbeta compare --json` advises."),
+    ] = None,
+    folds: Annotated[int | None, typer.Option(min=2, help="Folds for the cut; 5 if not given.")] = None,
+    rule: Annotated[
+        str | None, typer.Option(help=f"{o.RULE} shrunk if not given.", autocompletion=o.rules)
+    ] = None,
+    group: o.Group = None,
+    time: o.Time = None,
+    drop: o.Drop = None,
+    seed: o.Seed = 0,
+    device: o.Device = "cpu",
+    as_json: o.AsJson = False,
+) -> None:
+    """Train the chosen method on all rows, or the best of several, with a cut from out-of-fold rows: model.fbeta."""
+    with answering():
+        from rich.console import Console
+
+        from fbeta import artifact, comparison
+        from fbeta.comparison.result import Comparison
+
+        artifact.check_output(out, source, origin)
+        chosen = o.names(models), o.names(losses)
+        found = None if origin is None else Comparison.read(origin)
+        if found is None:
+            goal = metric or "fbeta:beta=1"
+            comparison.check(goal, *chosen, rule=rule or "shrunk", device=device, baseline=False)
+        else:
+            was = found.table
+            if source is None and was.name != o.DEMO:
+                raise ValueError(f"{origin} is about {was.name}: name that table before --from.")
+            target, positive, drop = target or was.target, positive or was.positive, drop or list(was.drop)
+            group, time = group or was.group, time or was.time
+        table = o.table(source, target, positive, group, time, drop)
+        o.notes(Console(stderr=as_json), [*table.notes, *(found.told_of(table) if found else ())])
+        model = o.fitted(
+            table,
+            out,
+            metric=metric,
+            models=chosen[0],
+            losses=chosen[1],
+            comparison=found,
+            folds=folds,
+            rule=rule,
+            seed=seed,
+            device=device,
+        )
+        if as_json:
+            echo_json(model.facts() | {"written": str(out)})
+        else:
+            typer.echo(f"{model.summary()}\n{o.next_step(out)}")

@@ -1,0 +1,76 @@
+"""`fbeta predict`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from fbeta.cli.answers import answering, echo_json, stop
+from fbeta.cli.options import AsJson, names, tables
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `fbeta fit` wrote.")],
+    source: Annotated[
+        str, typer.Argument(metavar="DATA", help="A file of new rows, of any size.", autocompletion=tables)
+    ],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Ends in csv, tsv, parquet, arrow, feather; - is the standard output.",
+        ),
+    ] = "-",
+    keep: Annotated[
+        str | None, typer.Option(help="Columns of DATA to copy, such as an id; with commas between.")
+    ] = None,
+    new: Annotated[
+        Literal["error", "other"], typer.Option(help="What to do with a category that training did not have.")
+    ] = "error",
+    cut: Annotated[
+        float | None,
+        typer.Option(help="Decide at this probability, not at the model's own, as `fbeta tune` found."),
+    ] = None,
+    score: Annotated[bool, typer.Option("--score", help="Compare with the target column of DATA.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the probability and the decision of every row; files larger than memory are streamed."""
+    if as_json and out == "-":
+        stop("--json takes the standard output: say with -o where the predictions go.")
+    with answering():
+        from fbeta import artifact
+        from fbeta.metrics import title
+        from fbeta.report.progress import progress
+
+        held = artifact.load(model)
+        with progress("predicting", "rows") as tick:
+            done = artifact.predict(
+                held,
+                source,
+                None if out == "-" else out,
+                keep=names(keep) or (),
+                new=new,
+                cut=cut,
+                score=score,
+                tick=lambda rows: tick(rows, 0),
+            )
+        facts: dict[str, Any] = {"rows": done.rows, "positives": done.positives, "written": out}
+        said = f"{done.rows:,} rows, {done.positives:,} called {held.target} {held.positive!r}."
+        if done.counts is not None:
+            counts = done.counts
+            value = float(held.metric(counts))
+            facts |= {"metric": str(held.metric), "score": value, "counts": [float(x) for x in counts]}
+            said += (
+                f"\n{title(held.metric)} {value:.3f}: {counts.tp:,.0f} found, {counts.fn:,.0f} missed, "
+                f"{counts.fp:,.0f} false alarms, {counts.tn:,.0f} true negatives."
+            )
+        if as_json:
+            echo_json(facts)
+            return
+        typer.echo(said, err=out == "-")
+        if out != "-":
+            typer.echo(f"Written: {out}")

@@ -1,0 +1,109 @@
+"""`fbeta tune`."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fbeta.cli.answers import answering, echo_json
+from fbeta.cli.options import RULE, AsJson, MetricSpec, Positive, rules
+
+if TYPE_CHECKING:
+    from fbeta.decisions import Threshold
+    from fbeta.metrics import Confusion
+
+
+def tune(
+    scores: Annotated[Path, typer.Argument(metavar="SCORES", help="A table with scores and the truth.")],
+    target: Annotated[str, typer.Option(help="The column with the truth.")],
+    score: Annotated[str, typer.Option(help="The column with scores: probabilities, logits, any that rise.")],
+    metric: MetricSpec = "fbeta:beta=1",
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            help="What the scores are: probability, logit or score; said aloud what is assumed, if not given."
+        ),
+    ] = None,
+    rule: Annotated[str, typer.Option(help=RULE, autocompletion=rules)] = "exact",
+    subject_to: Annotated[
+        list[str] | None, typer.Option(help="A metric that must be reached, as recall=0.9; may be repeated.")
+    ] = None,
+    budget: Annotated[float | None, typer.Option(help="At most so many alerts on these rows.")] = None,
+    positive: Positive = None,
+    prevalence: Annotated[
+        float | None, typer.Option(help="Share of positives where the cut will be used, if another.")
+    ] = None,
+    weight: Annotated[str | None, typer.Option(help="The column with weights of rows.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the cut of anybody's scores: its score, how sure that is, and what it does to the rows."""
+    with answering():
+        from fbeta.decisions import tune as find
+        from fbeta.metrics import Confusion
+        from fbeta.tables.scores import read_scores
+
+        rows = read_scores(scores, target, score, positive, weight)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            cut = find(
+                rows.score,
+                rows.y,
+                metric,
+                rows.weight,
+                kind=kind,
+                rule=rule,
+                subject_to=dict(map(_constraint, subject_to or ())),
+                budget=budget,
+                prevalence=prevalence,
+            )
+        notes = [
+            *rows.notes,
+            *(str(x.message).replace("kind='probability'", "--kind probability") for x in said),
+        ]
+        half = None
+        if prevalence is None and cut.kind == "probability":
+            half = Confusion.from_predictions((rows.score >= 0.5) * 1.0, rows.y * 1.0, rows.weight)
+        if as_json:
+            assert cut.metric is not None
+            at_half = None if half is None else float(cut.metric(half))
+            echo_json(cut.to_dict() | {"at_half": at_half, "positive": rows.positive, "notes": notes})
+            return
+        for note in notes:
+            typer.echo(note)
+        typer.echo(_said(cut, len(rows.y), half))
+
+
+def _constraint(text: str) -> tuple[str, float]:
+    name, _, value = text.rpartition("=")
+    try:
+        return name.strip(), float(value)
+    except ValueError:
+        raise ValueError(f"--subject-to is a metric and a number, as recall=0.9; got {text!r}.") from None
+
+
+def _said(cut: Threshold, rows: int, half: Confusion | None) -> str:
+    from fbeta.metrics import title
+
+    assert cut.metric is not None
+    name, interval = title(cut.metric), cut.interval
+    sure = "" if interval is None else f" (95 % interval {interval.score[0]:.3f} to {interval.score[1]:.3f})"
+    near = (
+        ""
+        if interval is None
+        else f"; cuts from {interval.cut[0]:.4g} to {interval.cut[1]:.4g} do about as well"
+    )
+    lines = [
+        f"Cut {cut.value:.6g} by the rule {cut.rule}: {cut.n_positive:,} of {rows:,} rows are called positive{near}.",
+        f"{name} {cut.score:.3f}{sure} on these rows; that they chose the cut is allowed for in the interval.",
+    ]
+    if cut.counts is not None:
+        c = cut.counts
+        lines.append(
+            f"{c.tp:,.6g} found, {c.fn:,.6g} missed, {c.fp:,.6g} false alarms, {c.tn:,.6g} true negatives."
+        )
+    if half is not None:
+        lines.append(f"At ½ {name} is {float(cut.metric(half)):.3f}.")
+    return "\n".join(lines + [cut.warning] * bool(cut.warning))  # type: ignore[list-item]

@@ -1,0 +1,100 @@
+"""One class of many: what it is worth to the metric to call each class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fbeta.decisions.rules import Constant, Exact, Plugin, Shrunk, as_rule
+from fbeta.decisions.steps import Vector
+from fbeta.decisions.tuning import tune
+from fbeta.metrics import Confusion, Metric
+
+#: Steps from the largest probability towards the metric's own calls; the best step counts.
+STEPS = 20
+
+
+@dataclass(frozen=True)
+class Gains:
+    r"""The value of calling class j in a row with class probabilities η: the largest is called.
+
+    .. math:: a_j \eta_j - b_j
+
+    It is above 0 where η_j exceeds b_j/a_j, the cut of the class on its own.
+
+    Shape: `gain` and `offset` ``(K,)``; probabilities and values ``(n, K)``.
+
+    >>> Gains(np.array([1.0, 4.0]), np.array([0.2, 0.4]))(np.array([[0.7, 0.3]]))
+    array([[0.5, 0.8]])
+    """
+
+    gain: Vector
+    offset: Vector
+
+    def __call__(self, p: Vector) -> Vector:
+        """Values of all calls."""
+        return self.gain * p - self.offset
+
+
+def best_gains(p: Vector, target: Vector, metric: Metric, weight: Vector | None, rule: Any) -> Gains:
+    r"""Find gains and offsets for the macro average of a metric over classes that exclude each other.
+
+    .. math:: a_j = g_1 + g_0, \qquad b_j = g_0 \qquad \text{(the slopes of } M_j \text{ at the counts they lead to)}
+
+    A cut for each class on its own is not the best decision among classes: one row has one call. `rule`: "exact" takes
+    the counts of the rows, "plugin" those that the probabilities lead us to expect, "shrunk" the mean of both by the
+    number of rows of the class, "constant" the most probable class. Another rule gives each class its cut, and the
+    class furthest above its own is called.
+
+    Shape: `p` (rows sum to 1) and `target` ``(n, K)``, `weight` ``(n,)``.
+
+    >>> from fbeta import FBeta
+    >>> p = np.array([[0.6, 0.4], [0.7, 0.3], [0.9, 0.1], [0.6, 0.4]])
+    >>> y = np.array([[0, 1], [1, 0], [1, 0], [0, 1]])
+    >>> best_gains(p, y, FBeta(1), None, "exact")(p).argmax(1)
+    array([1, 0, 0, 1])
+
+    Reference: [narasimhan2015]
+    """
+    chosen = as_rule(rule)
+    if isinstance(chosen, Constant):
+        return Gains(np.ones(p.shape[1]), np.zeros(p.shape[1]))
+    if isinstance(chosen, Exact):
+        return _climb(p, target, metric, weight)
+    if isinstance(chosen, Plugin):
+        return _climb(p, p, metric, weight)
+    if isinstance(chosen, Shrunk):
+        seen, expected = _climb(p, target, metric, weight), _climb(p, p, metric, weight)
+        rows = target.sum(0)
+        w = np.array([chosen.weight_of_exact(n) for n in rows])
+        return Gains(w * seen.gain + (1 - w) * expected.gain, w * seen.offset + (1 - w) * expected.offset)
+    columns = [(p[:, k], target[:, k]) for k in range(p.shape[1])]
+    cuts = [float(tune(*c, metric, weight, kind="probability", rule=chosen).value) for c in columns]
+    return Gains(np.ones(p.shape[1]), np.clip(cuts, -1.0, 2.0))
+
+
+def _climb(p: Vector, target: Vector, metric: Metric, weight: Vector | None) -> Gains:
+    """Slopes give calls, calls counts, counts slopes; damped, since for some metrics that swings."""
+    classes = np.arange(p.shape[1])
+    wide = None if weight is None else np.broadcast_to(weight[:, None], p.shape)
+    here, best, top = Gains(np.ones(len(classes)), np.zeros(len(classes))), None, -np.inf
+    for step in range(STEPS):
+        called = (here(p).argmax(1)[:, None] == classes).astype(np.float64)
+        at = Confusion.from_predictions(called, target, wide, axis=0)
+        score = float(np.mean(metric(at)))
+        if best is None or score > top + 1e-12:
+            best, top = here, score
+        with np.errstate(divide="ignore", invalid="ignore"):
+            g1, g0 = (np.asarray(g, dtype=np.float64) for g in metric.gains(at))
+        sound = np.isfinite(g1 + g0) & (g1 + g0 > 0)
+        if not sound.any():
+            break
+        # Only differences between classes count, so the scale is free; a class without a slope keeps its place.
+        scale = (g1 + g0)[sound].mean()
+        gain, offset = np.where(sound, (g1 + g0) / scale, here.gain), np.where(sound, g0 / scale, here.offset)
+        keep = 0.5 if step else 0.0
+        here = Gains(keep * here.gain + (1 - keep) * gain, keep * here.offset + (1 - keep) * offset)
+    assert best is not None
+    return best

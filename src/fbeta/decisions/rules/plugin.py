@@ -1,0 +1,60 @@
+"""The best cut that calibrated probabilities lead us to expect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fbeta.decisions.calibration import MARGIN, Platt
+from fbeta.decisions.pooling import pool
+from fbeta.decisions.problem import Constraints, Problem
+from fbeta.decisions.rules.rule import Rule
+from fbeta.decisions.steps import Steps
+
+
+@dataclass(frozen=True)
+class Plugin(Rule):
+    r"""The best cut of the metric that calibrated probabilities lead us to expect.
+
+    .. math:: \hat c = \arg\max_c M(\mathbb E\,\text{counts}), \qquad \mathbb E\,TP = \sum_{s_i \ge c} p_i,\quad
+              \mathbb E\,FP = \sum_{s_i \ge c} (1 - p_i)
+
+    Targets enter only through the calibration, so it varies little; it is as wrong as the probabilities are.
+    `calibrate`: whether p comes from Platt scaling of (scores, target), or is the score itself.
+
+    >>> from fbeta import tune
+    >>> tune([0.9, 0.8, 0.3], [1, 0, 0], "f1", rule="plugin", kind="probability").rule
+    'plugin'
+
+    Reference: [ye2012]
+    """
+
+    calibrate: bool = True
+
+    def choose(self, problem: Problem) -> float:
+        """The argmax of the expected metric."""
+        return problem.steps.cut(problem.best(self.expected(problem)))
+
+    def choose_together(self, problems: Sequence[Problem], constraints: Constraints) -> list[float]:
+        """The argmax of the expected metric over all columns; constraints hold for what is expected."""
+        columns = [self.expected(p) for p in problems]
+        best = pool(columns, problems[0].metric, constraints)
+        return [c.cut(i) for c, i in zip(columns, best, strict=True)]
+
+    def follows(self, problem: Problem) -> float:
+        """Not at all: two numbers of a calibration hardly make a cut optimistic."""
+        return 0.0
+
+    def expected(self, problem: Problem) -> Steps:
+        """What the probabilities lead us to count."""
+        observed = problem.observed
+        if not self.calibrate and observed.kind != "probability":
+            raise ValueError(
+                f"calibrate=False takes the scores for probabilities, and they are of kind {observed.kind!r}; leave it "
+                "out, or hand in probabilities with kind='probability'."
+            )
+        p = Platt.fit(observed)(observed.scores) if self.calibrate else observed.scores
+        expected = observed.expected(np.clip(p, MARGIN, 1 - MARGIN))
+        return expected if problem.prevalence is None else expected.at_prevalence(problem.prevalence)

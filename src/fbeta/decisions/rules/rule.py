@@ -1,0 +1,83 @@
+"""What a rule for a cut is, and how rules are found by name."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from fbeta.decisions.problem import Constraints, Problem
+from fbeta.spelling import did_you_mean, read_options, register
+
+
+@dataclass(frozen=True)
+class Rule(ABC):
+    """How a cut is chosen. Subclass it, write `choose`, and ``tune(…, rule="name")`` finds it.
+
+    >>> from fbeta.decisions import rules
+    >>> rules.names()
+    ['constant', 'exact', 'plugin', 'shrunk']
+    """
+
+    registry: ClassVar[dict[str, type[Rule]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        register(Rule.registry, cls.__name__.lower(), cls, "rule")
+
+    @abstractmethod
+    def choose(self, problem: Problem) -> float:
+        """The cut: scores at or above it are positive."""
+
+    def choose_together(self, problems: Sequence[Problem], constraints: Constraints) -> list[float]:
+        """Cuts of several columns for the metric of their pooled counts."""
+        raise ValueError(
+            f"The rule {type(self).__name__.lower()!r} tunes one column at a time; use average='macro', or write its "
+            "choose_together."
+        )
+
+    def follows(self, problem: Problem) -> float:
+        """How far the cut follows the targets of the rows, from 0 to 1: by so much its score on them is optimistic."""
+        return 1.0
+
+    @property
+    def needs_kind(self) -> bool:
+        """Whether the cut depends on what the scores are: probabilities, logits or any numbers."""
+        return True
+
+    def __str__(self) -> str:
+        """Write the spec that `as_rule` reads: the name, and options that are not the default."""
+        options = [
+            (f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default
+        ]
+        given = ",".join(f"{name}={float(value)!r}".removesuffix(".0") for name, value in options)
+        return type(self).__name__.lower() + (f":{given}" if given else "")
+
+
+def names() -> list[str]:
+    """The names of all rules.
+
+    >>> "shrunk" in names()
+    True
+    """
+    return sorted(Rule.registry)
+
+
+def as_rule(spec: Rule | str) -> Rule:
+    """Read a rule: an instance, or a spec such as "shrunk" or "shrunk:half=30".
+
+    >>> as_rule("shrunk:half=30")
+    Shrunk(half=30.0, calibrate=True)
+    """
+    if isinstance(spec, Rule):
+        return spec
+    if not isinstance(spec, str):
+        raise TypeError(f"A rule is a name ({', '.join(names())}) or an instance; got {spec!r}.")
+    name, _, options = spec.strip().lower().partition(":")
+    if name not in Rule.registry:
+        raise ValueError(
+            f"Unknown rule {name!r}.{did_you_mean(name, names())} Choices: {', '.join(names())}."
+        )
+    cls = Rule.registry[name]
+    return cls(**read_options(cls, options))

@@ -1,0 +1,89 @@
+"""Between the exact cut and the plug-in: better than either with few positives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fbeta.decisions.calibration import MARGIN, logit, sigmoid
+from fbeta.decisions.problem import Constraints, Problem
+from fbeta.decisions.rules.exact import Exact
+from fbeta.decisions.rules.plugin import Plugin
+from fbeta.decisions.rules.rule import Rule
+
+#: The smallest probability that a finite cut is told apart from 0 at.
+TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class Shrunk(Rule):
+    r"""Between the exact cut and the plug-in, in logit: the exact one weighs more, the more positives there are.
+
+    .. math:: x = w\,x_{\text{exact}} + (1 - w)\,x_{\text{plugin}}, \qquad
+              w = \frac12 + \frac12 \cdot \frac{n_1}{n_1 + h}
+
+    x is the logit of a probability, and the score itself for logits and other scores. The argmax of few positives
+    varies, the plug-in is biased; halfway there is little of either. The plug-in never outweighs the exact cut,
+    because its calibration comes from the same few positives.
+
+    `half`: h, the number of positives at which w has come halfway from ½ to 1. Chosen by `benchmarks/cuts.py`, where
+    anything from 100 to 800 does as well. `calibrate`: as in `Plugin`.
+
+    >>> from fbeta import tune
+    >>> tune([0.9, 0.8, 0.3], [1, 0, 0], "f1", rule="shrunk", kind="probability").rule
+    'shrunk'
+    """
+
+    half: float = 200.0
+    calibrate: bool = True
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.half) and self.half >= 0):
+            raise ValueError(f"half of shrunk is a number of positives from 0; got {self.half!r}.")
+
+    def choose(self, problem: Problem) -> float:
+        """The mean of two cuts."""
+        steps, allowed = problem.steps, problem.allowed
+        between = self._between(problem, Exact().choose(problem), Plugin(self.calibrate).choose(problem))
+        cut = steps.snap(between)
+        if allowed is None or allowed[steps.index(cut)]:
+            return cut
+        # Between two cuts that meet the constraints there may be one that does not: take the nearest that does.
+        meets = np.flatnonzero(allowed)
+        return steps.cut(int(meets[np.argmin(np.abs(meets - steps.index(cut)))]))
+
+    def choose_together(self, problems: Sequence[Problem], constraints: Constraints) -> list[float]:
+        """The means of the cuts that are best together and those expected to be; constraints are not pooled."""
+        if constraints:
+            raise ValueError(
+                "Cuts halfway between two that meet pooled constraints need not meet them; use rule='exact'."
+            )
+        exact = Exact().choose_together(problems, constraints)
+        plugin = Plugin(self.calibrate).choose_together(problems, constraints)
+        return [self._between(*each) for each in zip(problems, exact, plugin, strict=True)]
+
+    def follows(self, problem: Problem) -> float:
+        """The weight of the exact cut."""
+        n1 = problem.observed.positives * problem.observed.rows_per_weight
+        return self.weight_of_exact(n1)
+
+    def weight_of_exact(self, positives: float) -> float:
+        """w for so many positives."""
+        total = positives + self.half
+        return 0.5 + 0.5 * (positives / total if total > 0 else 1.0)
+
+    def _between(self, problem: Problem, exact: float, plugin: float) -> float:
+        if exact == plugin:
+            return exact
+        steps, w = problem.steps, self.follows(problem)
+        probabilities = steps.kind == "probability"
+
+        def place(cut: float) -> float:
+            # 'All' and 'none' are infinitely far away: the outermost scores stand in for them.
+            end = min(max(cut, float(steps.scores[-1])), float(steps.scores[0]))
+            return float(logit(end, MARGIN if np.isinf(cut) else TINY)) if probabilities else end
+
+        x = w * place(exact) + (1 - w) * place(plugin)
+        return float(sigmoid(x)) if probabilities else x

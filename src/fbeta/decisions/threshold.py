@@ -1,0 +1,242 @@
+"""A cut, and what is known about it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fbeta.decisions.calibration import Platt, logit, sigmoid
+from fbeta.decisions.interval import Evidence, Interval
+from fbeta.decisions.steps import read_array
+from fbeta.metrics import Confusion, Metric, as_metric, check_prevalence
+from fbeta.metrics.confusion import called
+
+
+@dataclass(frozen=True, eq=False)
+class Threshold:
+    """A cut: ``scores >= value`` is positive. ±inf calls all or none.
+
+    `score` is the metric at the cut on the rows that it was tuned on, `n_positive` how many of them it calls
+    positive, `kind` what the scores are, `rule` and `metric` what it was tuned by and for, `counts` the four cells (at
+    the rate `prevalence`, if one was given), `warning` what speaks against trusting it, in words, or None.
+
+    Shape: `value` is a number; for K columns an array ``(K,)``, and `columns` holds each one's own `Threshold`.
+
+    >>> cut = Threshold(value=0.5, score=0.8, n_positive=3)
+    >>> cut.decide([0.4, 0.5])
+    array([False,  True])
+    """
+
+    value: Any
+    score: float
+    n_positive: int
+    kind: str = field(default="score", repr=False)
+    rule: str = field(default="exact", repr=False)
+    metric: Metric | None = field(default=None, repr=False)
+    counts: Confusion | None = field(default=None, repr=False)
+    prevalence: Any = field(default=None, repr=False)
+    warning: str | None = field(default=None, repr=False)
+    columns: tuple[Threshold, ...] = field(default=(), repr=False)
+    evidence: Evidence | None = field(default=None, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Threshold):
+            return NotImplemented
+        return np.array_equal(self.value, other.value) and self._rest == other._rest
+
+    def __hash__(self) -> int:
+        return hash((np.asarray(self.value).tobytes(), self._rest))
+
+    @property
+    def _rest(self) -> tuple[float, int, str, Metric | None]:
+        return self.score, self.n_positive, self.rule, self.metric
+
+    def decide(self, scores: Any) -> Any:
+        """Apply the cut: booleans, an array for arrays and a tensor for tensors.
+
+        Shape: any; for K columns ``(*, K)``.
+        """
+        # In double precision: a cut midway between two single-precision scores exists nowhere else.
+        tensor = hasattr(scores, "detach")
+        s: Any = (
+            scores.detach().double()
+            if tensor
+            else read_array("scores", scores).astype(np.float64, copy=False)
+        )
+        if bool((s != s).any()):
+            raise ValueError("scores hold NaN, which no cut can decide; drop or impute those rows first.")
+        value = np.asarray(self.value, dtype=np.float64)
+        if value.ndim and tuple(s.shape[-1:]) != value.shape:
+            raise ValueError(
+                f"There are {value.size} cuts, one per column; got scores of shape {tuple(s.shape)}."
+            )
+        if tensor:
+            return called(s, s.new_tensor(value.tolist()))
+        return np.asarray(called(s, value))
+
+    @cached_property
+    def interval(self) -> Interval | None:
+        """How sure the cut is, see `Interval`; None if the rows are not known (a cut made by hand).
+
+        For columns tuned one by one (macro) the ends of the columns' intervals are averaged: wide enough whatever
+        the columns share. For columns tuned together (micro) decisions count as independent also within a row.
+
+        >>> from fbeta import tune
+        >>> tune([0.9, 0.8, 0.3, 0.1] * 10, [1, 1, 0, 0] * 10, "fbeta:beta=1").interval.cut
+        (0.55, 0.55)
+        """
+        if self.evidence is not None:
+            return self.evidence.interval()
+        each = [c.interval for c in self.columns]
+        if not each or any(i is None for i in each):
+            return None
+        known = [i for i in each if i is not None]
+        low, high = (float(np.mean([i.score[end] for i in known])) for end in (0, 1))
+        behind = [c.evidence for c in self.columns if c.evidence is not None]
+        if self.counts is not None and behind:  # pooled: every column's choice flatters the one score
+            low, high = behind[0].interval(optimism=sum(e.optimism() for e in behind)).score
+        cuts = tuple(np.array([i.cut[end] for i in known]) for end in (0, 1))
+        return Interval((low, high), (cuts[0], cuts[1]), known[0].level)
+
+    def shift(self, prevalence: float, *, slope: float | None = None) -> Threshold:
+        r"""Move the cut to a population with another share of positives, in closed form.
+
+        .. math:: \operatorname{logit} c' = \operatorname{logit} c - \log\frac{\pi'/(1-\pi')}{\pi/(1-\pi)}
+                  + \operatorname{logit} \delta' - \operatorname{logit} \delta
+
+        δ is the metric's best rule at the rates of the cut, δ' at the same rates and the new prevalence. It takes
+        the scores for calibrated where the cut was tuned, the same model for both, and p(x | y) for unchanged. Then
+        it is exact where δ does not depend on the classifier (`Cost`, `Accuracy`, `BalancedAccuracy`); for F_β and
+        other ratios of linear forms it is one step of Dinkelbach's iteration, off by the square of the way that the
+        rates move; for curved metrics (`MCC`, `GMean`) a first approximation.
+        `tune(…, prevalence=…)` needs the rows, and none of these promises.
+
+        `slope`: how much the log odds rise with a unit of the score, for scores that are not probabilities; by
+        default from Platt scaling of the rows. `score` is what the rows say at the new cut, or, if they are not
+        known, that of the old rates.
+
+        >>> counts = Confusion(25, 5, 5, 65)
+        >>> cut = Threshold(0.5, -0.1, 30, "probability", metric=as_metric("cost:fp=1,fn=1"), counts=counts)
+        >>> round(cut.shift(0.1).value, 3)
+        0.794
+
+        Reference: [saerens2002]
+        """
+        if self.columns or self.counts is None or self.metric is None:
+            raise ValueError(
+                "shift moves one cut that was tuned for a metric; shift each of `columns` on its own."
+            )
+        if self.evidence is not None and self.evidence.steps.totals is not None:
+            raise ValueError("Pooled columns have no one prevalence to shift to; tune with average='macro'.")
+        to = check_prevalence(prevalence)
+        there = self.counts.at_prevalence(to)
+        here = check_prevalence(self.counts.prevalence)
+        moved = float(logit(here) - logit(to))
+        moved += float(logit(self.metric.best_cut(there)) - logit(self.metric.best_cut(self.counts)))
+        value = self._moved(moved, slope)
+        counts, called = self.counts, self.n_positive
+        if self.evidence is not None:
+            counts, called = self.evidence.at(value)
+        total = counts.total
+        counts = Confusion(*(x * total for x in counts.at_prevalence(to)))
+        return replace(
+            self,
+            value=value,
+            score=float(self.metric(counts)),
+            n_positive=called,
+            counts=counts,
+            prevalence=to,
+            evidence=None,
+        )
+
+    def _moved(self, by: float, slope: float | None) -> float:
+        value = float(self.value)
+        if math.isinf(value):
+            return value
+        known = self.evidence
+        if slope is None and self.kind == "probability":
+            return float(sigmoid(logit(value, 1e-300) + by))
+        if slope is None and known is not None:
+            slope = Platt.fit(known.steps).slope
+        elif slope is None and self.kind == "logit":
+            slope = 1.0
+        if slope is None or not slope > 0:
+            raise ValueError(
+                f"The cut {value:g} is no probability, and how the log odds rise with the score is not known; "
+                "give slope=, or tune with prevalence=."
+            )
+        return value + by / slope
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; ±inf is written as a string. Rows are not kept, their interval is.
+
+        >>> Threshold(float("-inf"), 0.2, 9).to_dict()["value"]
+        '-inf'
+        """
+        interval = self.interval
+        return {
+            "value": _plain(self.value),
+            "score": _plain(self.score),
+            "n_positive": int(self.n_positive),
+            "kind": self.kind,
+            "rule": self.rule,
+            "metric": None if self.metric is None else str(self.metric),
+            "counts": None if self.counts is None else [float(x) for x in self.counts],
+            "prevalence": _plain(self.prevalence),
+            "warning": self.warning,
+            "columns": [c.to_dict() for c in self.columns],
+            "interval": None
+            if interval is None
+            else {"score": _plain(interval.score), "cut": _plain(interval.cut), "level": interval.level},
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Threshold:
+        """Read `to_dict` back. A metric that is a user's function comes back as None: it has no spec.
+
+        >>> cut = Threshold(float("inf"), 0.0, 0)
+        >>> Threshold.from_dict(cut.to_dict()) == cut
+        True
+        """
+        spec, counts, interval = (data.get(name) for name in ("metric", "counts", "interval"))
+        try:
+            metric = None if spec is None else as_metric(str(spec))
+        except ValueError:
+            metric = None
+        made = cls(
+            _read(data["value"]),
+            float(data["score"]),
+            int(data["n_positive"]),
+            kind=str(data.get("kind", "score")),
+            rule=str(data.get("rule", "exact")),
+            metric=metric,
+            counts=None if counts is None else Confusion(*counts),
+            prevalence=_read(data.get("prevalence")),
+            warning=data.get("warning"),
+            columns=tuple(cls.from_dict(c) for c in data.get("columns", ())),
+        )
+        if interval is not None:
+            low, high = map(float, interval["score"])
+            below, above = map(_read, interval["cut"])
+            made.__dict__["interval"] = Interval((low, high), (below, above), float(interval["level"]))
+        return made
+
+
+def _plain(x: Any) -> Any:
+    """Numbers and lists that JSON knows."""
+    if x is None:
+        return None
+    if isinstance(x, tuple | list | np.ndarray):
+        return [_plain(v) for v in x]
+    return float(x) if math.isfinite(x) else str(float(x))
+
+
+def _read(x: Any) -> Any:
+    if x is None:
+        return None
+    return np.array([float(v) for v in x]) if isinstance(x, list) else float(x)

@@ -1,0 +1,272 @@
+"""Gradient-boosted trees for a metric: class costs by the fixed point, as many rounds as held-out rows like best."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbeta.learners.crossfit import CrossFit, cross_fit, take
+from fbeta.learners.early_stopping import Best, held_out_score
+from fbeta.learners.fixed_point import Round, class_weights, costs, solve
+from fbeta.learners.learner import Array, Fitted, Goal, Learner, Rows, Tick
+from fbeta.metrics import Confusion
+
+Numbers = NDArray[np.int64]
+
+#: The most a leaf may move log odds, before the learning rate. Where a model is sure, the second derivative of the
+#: logistic loss vanishes and Newton's step −g/h goes anywhere: on rare positives both libraries diverge without it.
+#: Chosen on tables that docs/boosting.md reports; it says what that flatters.
+MOST = 3.0
+
+
+class Engine(ABC):
+    """A boosting library on rows of one table, taken by their numbers: binned data are made once per fold.
+
+    `objective` makes a fresh custom objective; None is the library's own logistic loss, which with class costs as row
+    weights is the tangent loss at q = 0.
+    """
+
+    #: The name of the library, and of the file that holds one of its boosters.
+    library: ClassVar[str]
+    file: ClassVar[str]
+    #: What the library computes in.
+    dtype: ClassVar[type]
+
+    def __init__(
+        self,
+        X: Any,
+        y: NDArray[Any],
+        params: Mapping[str, Any],
+        rounds: int,
+        objective: Callable[[], Any] | None = None,
+    ) -> None:
+        self.X, self.y, self.params, self.rounds, self.objective = X, y, dict(params), rounds, objective
+        self._binned: dict[int, Any] = {}
+
+    def fit(self, rows: Numbers, y: NDArray[Any], weight: Array | None) -> Booster:
+        """Fit the rows with these numbers."""
+        native, offset = self.train(self.binned(rows), y, np.ones(len(y)) if weight is None else weight)
+        return Booster(type(self), native, offset)
+
+    def score(self, model: Booster, rows: Numbers) -> Array:
+        """Score the rows with these numbers."""
+        return model(take(self.X, rows))[:, 0]
+
+    def binned(self, rows: Numbers) -> Any:
+        """The library's own form of some rows, made once."""
+        key = hash(rows.tobytes())
+        if key not in self._binned:
+            self._binned[key] = self.bin(rows)
+        return self._binned[key]
+
+    def forget(self) -> None:
+        """Let go of the binned folds."""
+        self._binned.clear()
+
+    @abstractmethod
+    def bin(self, rows: Numbers) -> Any:
+        """Bring rows and labels into the library's own form."""
+
+    @abstractmethod
+    def train(self, data: Any, y: NDArray[Any], weight: Array) -> tuple[Any, float]:
+        """Boost for all rounds: the booster, and the score it does not know it began with."""
+
+    @abstractmethod
+    def grow(self, rest: Numbers, held: Numbers, weight: Array) -> Iterator[Array]:
+        """Boost on some rows, and score others after every round, up to a rising function."""
+
+    @staticmethod
+    @abstractmethod
+    def margins(native: Any, X: Any) -> Array:
+        """Log odds of rows under the costs that a booster was trained with; shape (n,)."""
+
+    @staticmethod
+    @abstractmethod
+    def features(native: Any) -> int:
+        """The number of features of a row."""
+
+    @staticmethod
+    @abstractmethod
+    def dump(native: Any) -> bytes:
+        """A booster as the library writes it."""
+
+    @staticmethod
+    @abstractmethod
+    def load(data: bytes) -> Any:
+        """A booster from what `dump` gave; ValueError where it holds none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Booster:
+    """A fitted booster and the score it began with: rows in, log odds out, 0 is the loss's own boundary.
+
+    Shape: rows ``(n, d)``; scores ``(n, 1)``.
+    """
+
+    engine: type[Engine]
+    native: Any
+    offset: float = 0.0
+
+    def __call__(self, X: Any) -> Array:
+        """Scores of rows."""
+        found: Array = self.engine.margins(self.native, X)[:, None] + self.offset
+        return found
+
+    @property
+    def inputs(self) -> int:
+        """The number of features of a row."""
+        return self.engine.features(self.native)
+
+    def about(self) -> dict[str, Any]:
+        """Its library and its first score."""
+        return {"kind": self.engine.library, "offset": self.offset}
+
+    def files(self) -> dict[str, bytes]:
+        """The library's own file."""
+        return {self.engine.file: self.engine.dump(self.native)}
+
+    @classmethod
+    def read(cls, engine: type[Engine], about: Mapping[str, Any], files: Mapping[str, bytes]) -> Booster:
+        """The booster of `about` and `files`; ValueError where they do not hold one."""
+        offset = float(about["offset"])
+        if not np.isfinite(offset):
+            raise ValueError("the first score of the booster is not finite")
+        return cls(engine, engine.load(files[engine.file]), offset)
+
+
+@dataclass(frozen=True)
+class BoosterLearner(Learner):
+    """A booster trained for a metric; `engine` is the library.
+
+    - `rounds`, `patience`: trees at most, and how many without a better score of the held-out rows end the growing;
+      None grows them all.
+    - `iterations`, `damping`: of the fixed point of class costs, for the tangent loss. `q`: of tangent and surrogate.
+    - `refit`: fit once more on all rows; without, only the models of the folds are made.
+    - `params`: the library's own.
+    """
+
+    losses = ("tangent", "bce", "surrogate")
+    engine: ClassVar[type[Engine]]
+
+    rounds: int = 300
+    patience: int | None = 30
+    iterations: int = 5
+    damping: float = 0.5
+    q: float = 0.0
+    refit: bool = True
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> int:
+        """A booster counts for as much as ten epochs of a network."""
+        return 10
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All of them."""
+        return asdict(self)
+
+    def read(self, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Booster:
+        """A fitted booster."""
+        return Booster.read(self.engine, about, files)
+
+    @abstractmethod
+    def params_for(self, seed: int, numbers: int) -> dict[str, Any]:
+        """The library's parameters for a random seed and so many numbers in the table."""
+
+    @abstractmethod
+    def objective_for(self, goal: Goal, **options: Any) -> Any:
+        """A custom objective of the library."""
+
+    def fit_folds(
+        self, rows: Rows, goal: Goal, losses: Sequence[str], *, seed: int = 0, tick: Tick = lambda done: None
+    ) -> dict[str, Fitted]:
+        """Train every loss on all rows and on all but each fold."""
+        return {loss: self._fit(rows, goal, loss, seed) for loss in losses}
+
+    def _fit(self, rows: Rows, goal: Goal, loss: str, seed: int) -> Fitted:
+        began = time.perf_counter()
+        (y,) = rows.y.T.astype(np.int64)
+        params = self.params_for(seed, int(np.prod(rows.X.shape)))
+        engine = self.engine(rows.X, y, params, self.rounds, self._custom(goal, loss, y, rows.weight))
+        start = 0.5
+        if self.patience is not None:
+            engine.rounds, at = self._stop_early(engine, rows, goal)
+            start = costs(goal.metric, at)[0]
+        found, delta, history = self._fold_models(engine, rows, goal, loss, start)
+        model = None
+        if self.refit:
+            engine.forget()  # all rows need their room
+            model = engine.fit(np.arange(len(y)), y, class_weights(y, delta, rows.weight))
+        return Fitted(
+            found.scores[:, None],
+            model,
+            tuple(found.models),
+            rounds=engine.rounds,
+            seconds=time.perf_counter() - began,
+            extra={"costs": (delta, 1 - delta), "history": history},
+        )
+
+    def _fold_models(
+        self, engine: Engine, rows: Rows, goal: Goal, loss: str, start: float
+    ) -> tuple[CrossFit[Booster], float, tuple[Round, ...]]:
+        numbers = np.arange(len(engine.y))
+        given = engine.fit, engine.score, numbers, engine.y
+        if loss != "tangent":
+            return cross_fit(*given, rows.fold, rows.weight), 0.5, ()
+        point = solve(
+            *given,
+            goal.metric,
+            rows.fold,
+            rows.weight,
+            rounds=self.iterations,
+            damping=self.damping,
+            start=start,
+        )
+        return point.crossfit, point.delta, point.history
+
+    def _custom(
+        self, goal: Goal, loss: str, y: NDArray[Any], weight: Array | None
+    ) -> Callable[[], Any] | None:
+        """A custom objective only where the library's own logistic loss is another model."""
+        if loss == "surrogate":
+            share = float(np.average(y, weights=weight))
+            return lambda: self.objective_for(goal, loss="surrogate", prevalence=share, q=self.q)
+        if loss == "tangent" and self.q > 0:  # the row weights hold the costs
+            return lambda: self.objective_for(goal, costs=(0.5, 0.5), q=self.q)
+        return None
+
+    def _stop_early(self, engine: Engine, rows: Rows, goal: Goal) -> tuple[int, Confusion]:
+        """Boost all folds side by side; after which round do the held-out rows score best, and where?
+
+        One number of rounds for all folds, by the metric of all rows at its best cut: a stop of each fold's own would
+        be picked by a fifth of the positives, and make the very scores optimistic that the cut is taken from.
+        """
+        weight = class_weights(engine.y, 0.5, rows.weight)
+        parts = [(np.flatnonzero(rows.fold != k), np.flatnonzero(rows.fold == k)) for k in range(rows.folds)]
+        scores, taken = np.zeros((len(rows.y), 1)), np.zeros((len(rows.y), 1))
+        best = Best(self.patience)
+        runs = [engine.grow(rest, held, weight[rest]) for rest, held in parts]
+        for done, found in enumerate(zip(*runs, strict=True), start=1):
+            for (_, held), part in zip(parts, found, strict=True):
+                scores[held, 0] = part
+            if best.see(done, (held_out_score(goal, *rows.held_out(scores)),)):
+                taken[:] = scores
+            elif best.ended(done + 1):
+                break
+        z, y, w = rows.held_out(taken)
+        return best.epoch, _at_best_cut(goal, z[:, 0], y[:, 0], w)
+
+
+def _at_best_cut(goal: Goal, scores: Array, y: NDArray[Any], weight: Array | None) -> Confusion:
+    from fbeta.decisions import tune
+
+    counts = tune(scores, y, goal.metric, weight).counts
+    assert counts is not None
+    return counts

@@ -1,0 +1,164 @@
+"""What learns from rows: one protocol for networks, boosters and whatever else is compared or fitted."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbeta.decisions import Platt
+from fbeta.metrics import Metric
+from fbeta.spelling import register
+
+Array = NDArray[np.float64]
+#: Is told how many steps are done.
+Tick = Callable[[int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows to learn from, dealt to folds; a row of fold −1 is in every training part, and is never held out.
+
+    Shape: `X` ``(n, d)``, dense or sparse; `y` ``(n, K)`` of 0 and 1; `fold` ``(n,)``; `weight` ``(n,)`` or None.
+
+    >>> rows = Rows(np.zeros((4, 2)), np.array([[0], [1], [0], [1]]), np.array([0, 0, 1, 1]))
+    >>> rows.folds, rows.held.all(), rows.masses
+    (2, np.True_, (array([2.]), array([2.])))
+    """
+
+    X: Any
+    y: NDArray[Any]
+    fold: NDArray[np.int64]
+    weight: Array | None = None
+
+    @property
+    def folds(self) -> int:
+        """The number of folds."""
+        return int(self.fold.max()) + 1
+
+    @property
+    def held(self) -> NDArray[np.bool_]:
+        """Which rows some model does not see."""
+        return self.fold >= 0
+
+    @property
+    def masses(self) -> tuple[Array, Array]:
+        """The weight of negatives and of positives in each column."""
+        w = np.ones(len(self.y)) if self.weight is None else self.weight
+        return w @ (1 - self.y), w @ self.y
+
+    def held_out(self, scores: Array) -> tuple[Array, NDArray[Any], Array | None]:
+        """Scores, targets and weights of the rows that have been held out."""
+        held = self.held
+        return scores[held], self.y[held], None if self.weight is None else self.weight[held]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is trained for: a metric, averaged over columns ("macro") or of their pooled counts ("micro").
+
+    `prevalence`: the share of positives where the model will work, if it is not that of the rows. `own_cut`: training
+    is judged at the loss's own boundary instead of at the best cut.
+    """
+
+    metric: Metric
+    average: str = "macro"
+    prevalence: float | None = None
+    own_cut: bool = False
+
+
+class Scorer(Protocol):
+    """A fitted model as plain data: scores of rows, at or above 0 where its loss would call them positive.
+
+    Shape: rows ``(n, d)``; scores ``(n, K)``.
+    """
+
+    def __call__(self, X: Any) -> Array:
+        """Scores of rows."""
+
+    @property
+    def inputs(self) -> int:
+        """The number of features of a row."""
+
+    def about(self) -> dict[str, Any]:
+        """What reading it back needs besides its files, as plain data."""
+
+    def files(self) -> dict[str, bytes]:
+        """Its files by name."""
+
+
+class Course(NamedTuple):
+    """How training went, epoch by epoch: loss and score at ½ on learning rows, best score on held-out ones."""
+
+    loss: tuple[float, ...] = ()
+    score: tuple[float, ...] = ()
+    held: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What came of one loss: scores of every row by models that did not see it, and the models.
+
+    `model` learned from all rows (None if training diverged), `of_folds` from all but a fold each. `calibration` is
+    known where the loss implies probabilities. `rounds` is the number of epochs or trees taken; `remark` says in words
+    what went wrong.
+
+    Shape: `scores` ``(n, K)``, NaN for rows of fold −1.
+    """
+
+    scores: Array
+    model: Scorer | None
+    of_folds: tuple[Scorer, ...] = ()
+    calibration: tuple[Platt, ...] | None = None
+    rounds: int = 0
+    course: Course = field(default_factory=Course)
+    seconds: float = 0.0
+    remark: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Learner(ABC):
+    """A kind of model that learns from rows with a loss; a file in `learners/models/` makes it known by its name.
+
+    - `name`: as `compare` and `fit` call it. `losses`: those it can be trained with; None for all of `fbeta.losses`.
+    - `together`: all losses of a comparison are trained as one program, which is quicker than one by one.
+    - `package`: what must be installed. `files`: those that hold one of its fitted models.
+    - `rank`: how hard it is to beat as a rule; comparisons list the hardest last.
+    """
+
+    registry: ClassVar[dict[str, type[Learner]]] = {}
+    name: ClassVar[str] = ""
+    losses: ClassVar[tuple[str, ...] | None] = None
+    together: ClassVar[bool] = False
+    package: ClassVar[str] = ""
+    files: ClassVar[tuple[str, ...]] = ()
+    rank: ClassVar[int] = 0
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.name:
+            register(Learner.registry, cls.name, cls, "model")
+
+    @property
+    @abstractmethod
+    def steps(self) -> int:
+        """How many steps a progress bar shows for a fit, at the most."""
+
+    @property
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """What its results depend on, as plain data."""
+
+    @abstractmethod
+    def read(self, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Scorer:
+        """A fitted model from its `about()` and `files()`; ValueError where they do not hold one."""
+
+    @abstractmethod
+    def fit_folds(
+        self, rows: Rows, goal: Goal, losses: Sequence[str], *, seed: int = 0, tick: Tick = lambda done: None
+    ) -> dict[str, Fitted]:
+        """Train every loss on all rows and on all but each fold; what came of each, by name."""

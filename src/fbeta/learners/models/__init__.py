@@ -1,0 +1,42 @@
+"""Models that can be compared and fitted, one per file; a new file here is found by the name of its learner."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+from contextlib import suppress
+from typing import Any
+
+from fbeta.learners.learner import Learner
+from fbeta.spelling import did_you_mean
+
+
+def names() -> list[str]:
+    """The models that can be trained here; those that are hardest to beat come last.
+
+    >>> "linear" in names()
+    True
+    """
+    return [name for name, cls in _known().items() if importlib.util.find_spec(cls.package)]
+
+
+def get(name: str, **settings: Any) -> Learner:
+    """Make a learner by name; `settings` go to its class.
+
+    >>> get("mlp", epochs=5).steps
+    5
+    """
+    known = _known()
+    if name not in known:
+        raise ValueError(f"Unknown model {name!r}.{did_you_mean(name, known)} Choices: {', '.join(known)}.")
+    if importlib.util.find_spec(known[name].package) is None:
+        raise ValueError(f"{name} needs {known[name].package}: pip install {known[name].package}.")
+    return known[name](**settings)
+
+
+def _known() -> dict[str, type[Learner]]:
+    for module in pkgutil.iter_modules(__path__):
+        with suppress(ImportError):  # torch is missing
+            importlib.import_module(f"{__name__}.{module.name}")
+    return dict(sorted(Learner.registry.items(), key=lambda item: item[1].rank))

@@ -1,0 +1,122 @@
+"""LightGBM."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbeta.learners.booster import MOST, BoosterLearner, Engine, Numbers
+from fbeta.learners.learner import Array, Goal
+from fbeta.learners.threads import threads_for
+
+
+class LightGBMEngine(Engine):
+    """LightGBM on numbered rows; the bins are those of the whole table, and every fold takes its rows from there."""
+
+    library, file, dtype = "lightgbm", "booster.txt", np.float64
+    _whole: Any = None
+
+    def bin(self, rows: Numbers) -> Any:
+        """Take rows of the binned table."""
+        import lightgbm
+
+        if self._whole is None:
+            self._whole = lightgbm.Dataset(self.X, label=self.y, params=self.params).construct()
+        all_rows = len(rows) == len(self.y)
+        return (self._whole if all_rows else self._whole.subset(rows, params=self.params)).construct()
+
+    def train(self, data: Any, y: NDArray[Any], weight: Array) -> tuple[Any, float]:
+        """Boost for all rounds."""
+        import lightgbm
+
+        params, offset = self._start(data, y, weight)
+        return lightgbm.train(params, data, self.rounds, keep_training_booster=False), offset
+
+    def _start(self, data: Any, y: NDArray[Any], weight: Array) -> tuple[dict[str, Any], float]:
+        """Weights and first scores; for its own logistic loss LightGBM finds the score and writes it into a tree."""
+        data.set_weight(weight)
+        if self.objective is None:
+            return {**self.params, "objective": "binary"}, 0.0
+        objective = self.objective()
+        offset = objective.start(y, weight)
+        data.set_init_score(np.full(len(y), offset))
+        return {**self.params, "objective": objective}, offset
+
+    def grow(self, rest: Numbers, held: Numbers, weight: Array) -> Iterator[Array]:
+        """Boost on some rows, and score others after every round."""
+        import lightgbm
+
+        data, other = self.binned(rest), self.bin(held)
+        params, _ = self._start(data, self.y[rest], weight)
+        objective = params["objective"] if callable(params["objective"]) else None
+        params = params if objective is None else {**params, "objective": "none"}
+        booster = lightgbm.Booster({**params, "metric": "none"}, data).add_valid(other, "held")
+        found: list[Array] = []
+
+        def look(scores: Array, _: Any) -> tuple[str, float, bool]:
+            found[:] = [scores.copy()]
+            return "look", 0.0, True
+
+        for _ in range(self.rounds):
+            booster.update(fobj=objective)
+            booster.eval_valid(look)
+            yield found[0]
+
+    @staticmethod
+    def margins(native: Any, X: Any) -> Array:
+        """Log odds."""
+        with warnings.catch_warnings():
+            # It says so for SciPy's newer sparse arrays, and they need not worry anyone.
+            warnings.filterwarnings("ignore", "Converting data to scipy sparse matrix")
+            return np.asarray(native.predict(X, raw_score=True), dtype=np.float64)
+
+    @staticmethod
+    def features(native: Any) -> int:
+        """The number of features of a row."""
+        return int(native.num_feature())
+
+    @staticmethod
+    def dump(native: Any) -> bytes:
+        """LightGBM's text."""
+        return bytes(native.model_to_string().encode())
+
+    @staticmethod
+    def load(data: bytes) -> Any:
+        """A booster from LightGBM's text."""
+        import lightgbm
+
+        try:
+            return lightgbm.Booster(model_str=data.decode())
+        except lightgbm.basic.LightGBMError as error:
+            raise ValueError(str(error)) from error
+
+
+@dataclass(frozen=True)
+class LightGBM(BoosterLearner):
+    """LightGBM, trained for a metric.
+
+    >>> LightGBM().rounds
+    300
+
+    Reference: [ke2017]
+    """
+
+    name, package, rank = "lightgbm", "lightgbm", 3
+    engine, files = LightGBMEngine, (LightGBMEngine.file,)
+
+    def params_for(self, seed: int, numbers: int) -> dict[str, Any]:
+        """Its own parameters, and as many threads as so many numbers deserve."""
+        # The same rows give the same model on any number of threads.
+        steady = {"deterministic": True, "force_row_wise": True, "verbosity": -1, "max_delta_step": MOST}
+        return {"seed": seed, "num_threads": threads_for(numbers) or 0, **steady, **self.params}
+
+    def objective_for(self, goal: Goal, **options: Any) -> Any:
+        """An objective for `lightgbm.train`."""
+        from fbeta.boosting.objectives import lightgbm_objective
+
+        return lightgbm_objective(goal.metric, **options)

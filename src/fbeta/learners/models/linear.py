@@ -1,0 +1,22 @@
+"""Linear models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fbeta.learners.training import NetworkLearner
+
+
+@dataclass(frozen=True)
+class Linear(NetworkLearner):
+    """A linear model, by L-BFGS on all rows until it is at rest: with cross entropy it is logistic regression.
+
+    >>> Linear().hidden
+    ()
+    """
+
+    name, package, rank = "linear", "torch", 0
+
+    solver: str = "lbfgs"
+    epochs: int = 100
+    patience: int | None = None

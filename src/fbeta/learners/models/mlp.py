@@ -1,0 +1,21 @@
+"""Multi-layer perceptrons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fbeta.learners.training import NetworkLearner
+
+
+@dataclass(frozen=True)
+class MLP(NetworkLearner):
+    """Two hidden layers of 64 units, by Adam on batches.
+
+    >>> MLP().hidden
+    (64, 64)
+    """
+
+    name, package, rank = "mlp", "torch", 1
+
+    hidden: tuple[int, ...] = (64, 64)
+    averaged: bool = True

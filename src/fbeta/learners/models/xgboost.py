@@ -1,0 +1,117 @@
+"""XGBoost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbeta.decisions.calibration import sigmoid
+from fbeta.learners.booster import MOST, BoosterLearner, Engine, Numbers
+from fbeta.learners.crossfit import take
+from fbeta.learners.learner import Array, Goal
+from fbeta.learners.threads import threads_for
+
+
+class XGBoostEngine(Engine):
+    """XGBoost on numbered rows."""
+
+    library, file, dtype = "xgboost", "booster.json", np.float32
+
+    def bin(self, rows: Numbers) -> Any:
+        """Quantiles for the histogram method (the default), plain rows for others."""
+        import xgboost
+
+        options = {"label": self.y[rows], "nthread": self.params.get("nthread")}
+        trees = self.params.get("tree_method", "hist") in ("hist", "auto")
+        if trees and self.params.get("booster", "gbtree") != "gblinear":
+            most = self.params.get("max_bin", 256)
+            return xgboost.QuantileDMatrix(take(self.X, rows), max_bin=most, **options)
+        return xgboost.DMatrix(take(self.X, rows), **options)
+
+    def train(self, data: Any, y: NDArray[Any], weight: Array) -> tuple[Any, float]:
+        """Boost for all rounds."""
+        import xgboost
+
+        data.set_weight(weight)
+        objective, params = self._start(y, weight)
+        return xgboost.train(params, data, self.rounds, obj=objective), 0.0
+
+    def _start(self, y: NDArray[Any], weight: Array) -> tuple[Any, dict[str, Any]]:
+        """The objective and parameters with the right first score; for its own logistic loss XGBoost finds it."""
+        steps = {"max_delta_step": MOST, **self.params, "objective": "binary:logistic"}
+        if self.objective is None:
+            return None, steps
+        objective = self.objective()
+        # With "binary:logistic" every version reads base_score as a probability; "binary:logitraw" is read both ways.
+        return objective, {**steps, "base_score": float(sigmoid(objective.start(y, weight)))}
+
+    def grow(self, rest: Numbers, held: Numbers, weight: Array) -> Iterator[Array]:
+        """Boost on some rows, and score others after every round."""
+        import xgboost
+
+        data, other = self.binned(rest), xgboost.DMatrix(take(self.X, held))
+        data.set_weight(weight)
+        objective, params = self._start(self.y[rest], weight)
+        booster = xgboost.Booster(params, [data, other])
+        for i in range(self.rounds):
+            booster.update(data, i, fobj=objective)
+            yield booster.predict(other, output_margin=True)
+
+    @staticmethod
+    def margins(native: Any, X: Any) -> Array:
+        """Log odds."""
+        import xgboost
+
+        if hasattr(X, "tocsr"):  # prediction in place takes only some kinds of sparse rows
+            found = native.predict(xgboost.DMatrix(X), output_margin=True)
+        else:
+            found = native.inplace_predict(X, predict_type="margin")
+        return np.asarray(found, dtype=np.float64)
+
+    @staticmethod
+    def features(native: Any) -> int:
+        """The number of features of a row."""
+        return int(native.num_features())
+
+    @staticmethod
+    def dump(native: Any) -> bytes:
+        """XGBoost's JSON."""
+        return bytes(native.save_raw("json"))
+
+    @staticmethod
+    def load(data: bytes) -> Any:
+        """A booster from XGBoost's JSON."""
+        import xgboost
+
+        try:
+            return xgboost.Booster(model_file=bytearray(data))
+        except xgboost.core.XGBoostError as error:
+            raise ValueError(str(error)) from error
+
+
+@dataclass(frozen=True)
+class XGBoost(BoosterLearner):
+    """XGBoost, trained for a metric.
+
+    >>> XGBoost().rounds
+    300
+
+    Reference: [chen2016]
+    """
+
+    name, package, rank = "xgboost", "xgboost", 2
+    engine, files = XGBoostEngine, (XGBoostEngine.file,)
+
+    def params_for(self, seed: int, numbers: int) -> dict[str, Any]:
+        """Its own parameters, and as many threads as so many numbers deserve."""
+        return {"seed": seed, "nthread": threads_for(numbers), **self.params}
+
+    def objective_for(self, goal: Goal, **options: Any) -> Any:
+        """An objective for `xgboost.train`."""
+        from fbeta.boosting.objectives import xgboost_objective
+
+        return xgboost_objective(goal.metric, **options)

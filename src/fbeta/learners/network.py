@@ -1,0 +1,88 @@
+"""A fitted network as plain arrays: it predicts without torch."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+WEIGHTS = "weights.safetensors"
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Layers x ↦ xW + b with max(0, x) between them; one layer is a linear model.
+
+    Shape: weights ``(d, h)``, …, ``(h, K)``; biases ``(h,)``, …, ``(K,)``; rows ``(n, d)``; scores ``(n, K)``.
+
+    >>> Network((np.array([[2.0]]),), (np.array([-1.0]),))(np.array([[3.0]]))
+    array([[5.]])
+    """
+
+    weights: tuple[Floats, ...]
+    biases: tuple[Floats, ...]
+
+    def __post_init__(self) -> None:
+        shapes = [(w.shape, b.shape) for w, b in zip(self.weights, self.biases, strict=True)]
+        if shapes != [((a, b), (b,)) for a, b in itertools.pairwise(self.sizes)]:
+            raise ValueError(f"layers of shapes {shapes} do not fit together")
+
+    def __call__(self, X: Any) -> NDArray[np.float64]:
+        """Scores of rows, dense or (without hidden layers) sparse."""
+        for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            X = (np.maximum(X, 0) if i else X) @ weight + bias
+        return np.asarray(X).astype(np.float64, copy=False)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Widths from the features to the scores."""
+        return [self.weights[0].shape[0], *(len(b) for b in self.biases)]
+
+    @property
+    def inputs(self) -> int:
+        """The number of features of a row."""
+        return self.sizes[0]
+
+    def unstandardised(self, mean: Floats | None, scale: Floats | None) -> Network:
+        """The same network on raw features, where it was trained on (x − mean)/scale."""
+        first = self.weights[0] if scale is None else self.weights[0] / scale[:, None]
+        bias = self.biases[0] if mean is None else self.biases[0] - mean @ first
+        return Network((first, *self.weights[1:]), (bias, *self.biases[1:]))
+
+    def about(self) -> dict[str, Any]:
+        """Its widths."""
+        return {"kind": "network", "sizes": self.sizes}
+
+    def files(self) -> dict[str, bytes]:
+        """Weights and biases as safetensors."""
+        from safetensors.numpy import save
+
+        parts = {"weight": self.weights, "bias": self.biases}
+        named = {f"{name}.{i}": x for name, xs in parts.items() for i, x in enumerate(xs)}
+        return {WEIGHTS: save({name: np.ascontiguousarray(x) for name, x in named.items()})}
+
+    @classmethod
+    def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Network:
+        """The network of `about` and `files`; ValueError where they do not hold one."""
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
+
+        sizes = [int(size) for size in about["sizes"]]
+        try:
+            held = load(files[WEIGHTS])
+        except SafetensorError as error:
+            raise ValueError(f"{WEIGHTS} is no safetensors file: {error}") from error
+        layers = range(len(sizes) - 1)
+        if not layers or set(held) != {f"{name}.{i}" for name in ("weight", "bias") for i in layers}:
+            raise ValueError(f"{WEIGHTS} holds {', '.join(sorted(held)) or 'nothing'}")
+        if not all(x.dtype in (np.float32, np.float64) and np.isfinite(x).all() for x in held.values()):
+            raise ValueError("weights are not all finite real numbers")
+        made = cls(tuple(held[f"weight.{i}"] for i in layers), tuple(held[f"bias.{i}"] for i in layers))
+        if made.sizes != sizes:
+            raise ValueError(f"weights of widths {made.sizes} where {sizes} are said")
+        return made

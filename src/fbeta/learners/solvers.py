@@ -1,0 +1,199 @@
+"""How a stack of networks is trained, epoch by epoch: Adam on batches, or L-BFGS on all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fbeta.learners.stack import Stack
+
+#: Steps of L-BFGS in an epoch.
+STEPS = 10
+
+
+class Solver(Protocol):
+    """Trains a stack; its `models` are laid out as ``stack.parameters``."""
+
+    @property
+    def models(self) -> Sequence[Tensor]:
+        """The weights to look at."""
+
+    def epoch(self) -> bool:
+        """Train for an epoch; whether the weights still move."""
+
+
+class Adam:
+    """Adam on batches: every run takes its own rows in random order, and in another order when they are used up.
+
+    - `batch`: rows in a step. `steps`: steps in an epoch. `rate`: Adam's learning rate.
+    - `averaged`: the models to look at are running means of the weights over about an epoch, which vary less.
+
+    >>> from fbeta.learners.stack import Run
+    >>> X = np.random.default_rng(0).normal(size=(64, 2))
+    >>> stack = Stack(X, X[:, :1] > 0, [Run(np.arange(64), "bce")], "f1")
+    >>> Adam(stack, batch=16, steps=4, rate=0.1).epoch()
+    True
+
+    Reference: [kingma2015], [polyak1992]
+    """
+
+    def __init__(self, stack: Stack, *, batch: int, steps: int, rate: float, averaged: bool = False) -> None:
+        self.stack, self.batch, self.steps, self.averaged = stack, batch, steps, averaged
+        self.taken = 0
+        self.models = [p.clone() for p in stack.parameters] if averaged else stack.parameters
+        self._optimiser = torch.optim.Adam(stack.parameters, lr=rate, fused=True)
+        self._rooms, self._backs = stack.rooms(batch), stack.rooms(batch)
+        if not stack.sparse:
+            shape = (len(stack.runs), batch, stack.X.shape[1])
+            self._x = torch.empty(shape, device=stack.device, dtype=stack.dtype)
+
+    def epoch(self) -> bool:
+        """Take all steps of an epoch."""
+        for rows in self._order():
+            self._step(rows)
+            self.taken += 1
+            if self.averaged:
+                torch._foreach_lerp_(
+                    list(self.models), self.stack.parameters, 1 / min(self.steps, self.taken)
+                )
+        return True
+
+    def _order(self) -> Tensor:
+        """Which rows each run takes in each step of this epoch: ``(steps, R, batch)``."""
+        wanted, runs = self.steps * self.batch, self.stack.runs
+        order = np.empty((len(runs), wanted), dtype=np.int64)
+        made: dict[Any, NDArray[np.int64]] = {}
+        for r, run in enumerate(runs):
+            key = run.order, id(run.rows)
+            if key not in made:
+                made[key] = _stream(run.rows, self.taken * self.batch, wanted, run.order)
+            order[r] = made[key]
+        cut = order.reshape(len(runs), self.steps, self.batch).transpose(1, 0, 2)
+        return torch.from_numpy(np.ascontiguousarray(cut)).to(self.stack.device)
+
+    def _step(self, rows: Tensor) -> None:
+        stack = self.stack
+        x = self._gathered(rows)
+        z = stack.logits(x, self._rooms) if x.ndim == 3 else self._sparse_logits(x, rows.shape)
+        y = stack.y[rows].mT
+        w = None if stack.weight is None else stack.weight[rows][:, None, :]
+        _, slope = stack.slopes(z, y, w)
+        if x.ndim == 3:
+            stack.differentiate(x, slope, self._rooms, self._backs)
+        else:
+            self._sparse_gradient(x, slope)
+        self._optimiser.step()
+
+    def _gathered(self, rows: Tensor) -> Tensor:
+        """Every run's own rows: ``(R, B, d)``, or sparse blocks ``(R·B, R·d)``."""
+        stack = self.stack
+        if not stack.sparse:
+            torch.index_select(stack.X, 0, rows.flatten(), out=self._x.view(-1, self._x.shape[2]))
+            return self._x
+        part = stack.X[rows.flatten().cpu().numpy()].tocoo()
+        runs, columns = len(stack.runs), stack.X.shape[1]
+        index = np.stack([part.row, part.col + part.row // self.batch * columns])
+        shape = (runs * self.batch, runs * columns)
+        return _sparse(index, part.data, shape, stack)
+
+    def _sparse_logits(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
+        stack = self.stack
+        z = torch.sparse.mm(x, stack.weights[0].flatten(0, 1)).reshape(*shape, stack.outputs)
+        found: Tensor = (z + stack.biases[0]).mT
+        return found
+
+    def _sparse_gradient(self, x: Tensor, slope: Tensor) -> None:
+        weight, bias = self.stack.weights[0], self.stack.biases[0]
+        found = torch.sparse.mm(x.t(), slope.mT.reshape(-1, slope.shape[1])).reshape(weight.shape)
+        weight.grad = found.add_(weight * self.stack.scale, alpha=self.stack.penalty)
+        bias.grad = slope.sum(2)[:, None, :]
+
+
+class LBFGS:
+    """L-BFGS on all rows: a few steps make an epoch. All runs of the stack share one line search.
+
+    >>> from fbeta.learners.stack import Run
+    >>> X = np.random.default_rng(0).normal(size=(64, 2))
+    >>> stack = Stack(X, X[:, :1] > 0, [Run(np.arange(64), "bce")], "f1", penalty=0.1, dtype=torch.float64)
+    >>> solver = LBFGS(stack)
+    >>> solver.epoch(), solver.epoch()
+    (True, False)
+
+    Reference: [liu1989]
+    """
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack, self.models = stack, stack.parameters
+        for loss, _ in stack.losses:
+            loss.eval()  # the same point must have the same loss, however often it is asked for
+        self._x = _whole(stack)
+        n = len(stack.y)
+        self._rooms, self._backs = stack.rooms(n), stack.rooms(n)
+        # A row that a run does not learn from has no weight there.
+        mask = np.zeros((len(stack.runs), 1, n))
+        for r, run in enumerate(stack.runs):
+            mask[r, 0, run.rows] = 1.0
+        self._w = torch.as_tensor(mask, dtype=stack.dtype, device=stack.device)
+        if stack.weight is not None:
+            self._w = self._w * stack.weight
+        self._optimiser = torch.optim.LBFGS(
+            stack.parameters,
+            max_iter=STEPS,
+            tolerance_grad=1e-7,
+            tolerance_change=1e-10,
+            line_search_fn="strong_wolfe",
+        )
+
+    def epoch(self) -> bool:
+        """Take a few steps; whether they led anywhere."""
+        before = [p.clone() for p in self.models]
+        self._optimiser.step(self._closure)  # type: ignore[no-untyped-call]
+        return any(bool((a - b).abs().max() >= 1e-3) for a, b in zip(self.models, before, strict=True))
+
+    def _closure(self) -> float:
+        stack = self.stack
+        z = stack.logits(self._x, self._rooms)
+        totals, slope = stack.slopes(z, stack.y.T.expand_as(z), self._w)
+        stack.differentiate(self._x, slope, self._rooms, self._backs)
+        squares = sum(float((w.square() * stack.scale).sum()) for w in stack.weights)
+        return float(sum(map(float, totals)) + stack.penalty / 2 * squares)
+
+
+def _whole(stack: Stack) -> Tensor:
+    """All rows as one tensor."""
+    if not stack.sparse:
+        whole: Tensor = stack.X
+        return whole
+    part = stack.X.tocoo()
+    return _sparse(np.stack([part.row, part.col]), part.data, part.shape, stack).coalesce()
+
+
+def _sparse(index: NDArray[Any], values: NDArray[Any], shape: tuple[int, ...], stack: Stack) -> Tensor:
+    where, what = torch.from_numpy(index).long(), torch.from_numpy(values).to(stack.dtype)
+    return torch.sparse_coo_tensor(where, what, shape, device=stack.device, check_invariants=False)
+
+
+def _stream(rows: NDArray[np.int64], begin: int, count: int, key: tuple[int, ...]) -> NDArray[np.int64]:
+    """A stretch of an endless stream of rows: all of them in random order, then in another, and so on."""
+    found = []
+    while count:
+        turn, at = divmod(begin, len(rows))
+        part = rows[shuffled(len(rows), *key, turn)[at : at + count]]
+        found.append(part)
+        begin, count = begin + len(part), count - len(part)
+    return np.concatenate(found)
+
+
+def shuffled(count: int, *key: int) -> NDArray[np.int64]:
+    """A random order that depends on the key alone, not on NumPy's ways of drawing.
+
+    >>> sorted(shuffled(4, 7).tolist())
+    [0, 1, 2, 3]
+    """
+    bits = np.random.Philox(np.random.SeedSequence(key)).random_raw(count)
+    return np.argsort(bits, kind="stable")

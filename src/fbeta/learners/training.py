@@ -1,0 +1,299 @@
+"""Train networks for a metric: all folds in step, stopped where the held-out rows score best."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fbeta.decisions import Platt
+from fbeta.learners.devices import device_of
+from fbeta.learners.early_stopping import Best, held_out_score
+from fbeta.learners.learner import Array, Course, Fitted, Goal, Learner, Rows, Tick
+from fbeta.learners.network import WEIGHTS, Network
+from fbeta.learners.solvers import LBFGS, Adam, Solver
+from fbeta.learners.stack import Run, Stack
+from fbeta.learners.threads import threads_for, torch_threads
+from fbeta.losses import TangentLoss
+from fbeta.metrics import Confusion
+
+#: What random numbers are for: the first words of their keys.
+START, ORDER = 10, 11
+
+
+@dataclass(frozen=True)
+class NetworkLearner(Learner):
+    """Linear models and MLPs: what the estimators, `compare` and `fit` all train.
+
+    - `hidden`: the units of each hidden layer. `solver`: "adam" on batches, or "lbfgs" on all rows.
+    - `epochs`, `patience`: epochs at most (ten steps each for "lbfgs"), and how many without a better score of the
+      held-out rows end the training; None never does, and the last epoch counts.
+    - `batch`, `rate`: of Adam; None is a hundred steps per epoch, of 32 to 1,024 rows, and longer steps where there are
+      fewer of them. `averaged`: look at running means of the weights, which vary less.
+    - `alpha`: the penalty on squared weights, relative to the mean loss; None is 1/n, logistic regression's ``C=1``.
+    - `options`: go to the loss. `device`: "cpu", "cuda", or "auto".
+    """
+
+    together, files = True, (WEIGHTS,)
+
+    hidden: tuple[int, ...] = ()
+    solver: str = "adam"
+    epochs: int = 30
+    patience: int | None = 6
+    batch: int | None = None
+    rate: float | None = None
+    averaged: bool = False
+    alpha: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    device: str = "cpu"
+
+    @property
+    def steps(self) -> int:
+        """Epochs."""
+        return self.epochs
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All of them but the device."""
+        return {name: value for name, value in asdict(self).items() if name != "device"}
+
+    def read(self, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Network:
+        """A fitted network."""
+        return Network.read(about, files)
+
+    def fit_folds(
+        self, rows: Rows, goal: Goal, losses: Sequence[str], *, seed: int = 0, tick: Tick = lambda done: None
+    ) -> dict[str, Fitted]:
+        """Train every loss on all rows and on all but each fold."""
+        began = time.perf_counter()
+        methods = [_Method(loss, rows, goal, self.patience) for loss in losses]
+        # With L-BFGS runs share a line search, so each loss is a program of its own.
+        groups = [methods] if self.solver == "adam" else [[method] for method in methods]
+        programs = [self._program(group, rows, goal, seed) for group in groups]
+        numbers = len(methods) * (rows.folds + 1) * self._batch(len(rows.y)) * rows.X.shape[1]
+        with torch_threads(threads_for(numbers)):
+            for epoch in range(1, self.epochs + 1):
+                for solver, group in programs:
+                    if epoch > 1 and all(method.ended(epoch) for method in group):
+                        continue
+                    moving = solver.epoch()
+                    for method in group:
+                        method.look(epoch, solver.models)
+                    if not moving and all(method.settled for method in group):
+                        for method in group:
+                            method.stop()
+                tick(epoch)
+                if all(method.ended(epoch + 1) for method in methods):
+                    break
+        share = (time.perf_counter() - began) / len(methods)
+        return {method.loss: method.fitted(share) for method in methods}
+
+    def _program(
+        self, group: Sequence[_Method], rows: Rows, goal: Goal, seed: int
+    ) -> tuple[Solver, Sequence[_Method]]:
+        """The stack of some losses, and how it is trained."""
+        learning = [np.arange(len(rows.y)), *(np.flatnonzero(rows.fold != f) for f in range(rows.folds))]
+        runs = [
+            Run(part, method.loss, (START, seed), (ORDER, seed, i), self._loss_options(method.loss, goal))
+            for method in group
+            for i, part in enumerate(learning)
+        ]
+        adam = self.solver == "adam"
+        mass = len(rows.y) if rows.weight is None else float(rows.weight.sum())
+        stack = Stack(
+            rows.X,
+            rows.y,
+            runs,
+            goal.metric,
+            hidden=self.hidden,
+            weight=rows.weight,
+            pooled=goal.average == "micro",
+            penalty=1 / mass if self.alpha is None else self.alpha,
+            device=device_of(self.device),
+            dtype=torch.float32
+            if adam
+            else torch.float64,  # full batches are few, and a line search needs the digits
+        )
+        for i, method in enumerate(group):
+            method.join(stack, i * len(learning))
+        if not adam:
+            return LBFGS(stack), group
+        batch = self._batch(len(rows.y))
+        steps = max(1, len(rows.y) // batch)
+        # With fewer steps longer ones, ten times at most: an epoch of a small table goes as far as of a large one.
+        rate = 3e-3 * float(np.clip(100 / steps, 1, 10)) if self.rate is None else self.rate
+        return Adam(stack, batch=batch, steps=steps, rate=rate, averaged=self.averaged), group
+
+    def _batch(self, rows: int) -> int:
+        return self.batch or int(np.clip(rows // 100, 32, 1024))
+
+    def _loss_options(self, loss: str, goal: Goal) -> dict[str, Any]:
+        options = dict(self.options)
+        if loss == "tangent":
+            options.setdefault("counts", "given")  # the operating point comes from held-out rows
+        if goal.prevalence is not None:
+            options["prevalence"] = goal.prevalence
+        return options
+
+
+class _Method:
+    """One loss: its runs in a stack, its course, and its scores at the best epoch so far."""
+
+    def __init__(self, loss: str, rows: Rows, goal: Goal, patience: int | None) -> None:
+        self.loss, self.rows, self.goal = loss, rows, goal
+        self.best = Best(patience)
+        self.course: list[
+            tuple[float, float, float, float]
+        ] = []  # share called positive, loss, score at ½, held score
+        self.scores: Array = np.full(rows.y.shape, np.nan)
+        self.networks: list[Network] = []
+        self.calibration: tuple[Platt, ...] | None = None
+        self.point: Confusion | None = None
+        self.settled, self._stopped = True, False
+
+    def join(self, stack: Stack, first: int) -> None:
+        """Take part in a stack: `first` is the run of all rows, then comes one for each fold."""
+        self.stack, self.runs = stack, range(first, first + self.rows.folds + 1)
+        self.modules = list({id(loss): loss for loss in map(stack.loss_of, self.runs)}.values())
+        self.judge = stack.loss_of_one(first).eval()
+        self._weigh_penalty()
+
+    def ended(self, epoch: int) -> bool:
+        """Whether nothing more is to come of it from this epoch on, whatever is trained beside it."""
+        return self._stopped or self.best.ended(epoch)
+
+    def stop(self) -> None:
+        """No further epochs."""
+        self._stopped = True
+
+    def look(self, epoch: int, models: Sequence[torch.Tensor]) -> None:
+        """Look at the scores of an epoch, and hand a tangent loss its operating point."""
+        rows, scores = self.rows, np.full(self.rows.y.shape, np.nan)
+        for f in range(rows.folds):
+            mine = np.flatnonzero(rows.fold == f)
+            scores[mine] = self.stack.scores(self.runs[1 + f], mine, models).double().cpu().numpy()
+        held, calibration = held_out_score(self.goal, *rows.held_out(scores)), self._closed_form()
+        self.course.append((*self._on_learning_rows(models), held))
+        # Of equal scores the better probabilities win: a metric of few positives has many ties.
+        key = (round(held, 9), -self._log_loss(scores, calibration))
+        if not self._stopped and self.best.see(epoch, key):
+            self.scores, self.calibration = scores, calibration
+            self.networks = [self.stack.network(run, models) for run in self.runs]
+        self.settled = self._operate(scores)
+
+    @torch.no_grad()
+    def _on_learning_rows(self, models: Sequence[torch.Tensor]) -> tuple[float, float, float]:
+        """Share called positive, loss, and score at ½, of the model of all rows on the rows it learned from."""
+        z = self.stack.scores(self.runs[0], None, models)
+        given = () if self.stack.weight is None else (self.stack.weight[:, None].expand_as(z),)
+        value = float(self.judge(z, self.stack.y, *given))
+        called = (z >= 0).double().cpu().numpy()
+        counts = self._counts(called, self.rows.y, self.rows.weight)
+        return float(called.mean()), value, float(np.mean(self.goal.metric(counts)))
+
+    @staticmethod
+    def _counts(called: NDArray[Any], y: NDArray[Any], weight: Array | None) -> Confusion:
+        wide = None if weight is None else np.broadcast_to(weight[:, None], y.shape)
+        return Confusion.from_predictions(called, y, wide, axis=0)
+
+    def _tangent(self) -> TangentLoss | None:
+        """Its loss, if that is handed its operating point."""
+        first = self.modules[0]
+        return first if isinstance(first, TangentLoss) and first.counts == "given" else None
+
+    def _operate(self, scores: Array) -> bool:
+        """Hand the operating point of the held-out rows to a tangent loss, damped; whether it hardly moved."""
+        tangent = self._tangent()
+        z, y, w = self.rows.held_out(scores)
+        if tangent is None or not np.isfinite(z).all():
+            return True
+        found = self._counts((z >= 0) * 1.0, y, w).shares()
+        if self.point is not None:
+            found = Confusion(*((a + b) / 2 for a, b in zip(self.point, found, strict=True)))
+        self.point, before = found, tangent.delta
+        for loss in (*self.modules, self.judge):
+            assert isinstance(loss, TangentLoss)
+            if self.goal.average == "micro":
+                loss.operate_at(Confusion(*(float(np.sum(x)) for x in found)))
+            else:
+                loss.operate_at(Confusion(*(np.tile(x, (loss.num_labels or 1) // y.shape[1]) for x in found)))
+        self._weigh_penalty()
+        moved = torch.logit(tangent.delta) - torch.logit(before)
+        return bool(moved.abs().max() < 0.05)
+
+    def _weigh_penalty(self) -> None:
+        """Scale the penalty by the mean cost of a row: it should weigh against costs as against cross entropy."""
+        if (tangent := self._tangent()) is not None:
+            c0, c1 = (float(c.mean()) for c in tangent.costs)
+            miss, hit = (float(x.sum()) for x in self.rows.masses)
+            self.stack.weigh(self.runs, (c0 * miss + c1 * hit) / (miss + hit))
+
+    def _closed_form(self) -> tuple[Platt, ...] | None:
+        """What makes log odds of logits, one per output, where the loss implies it."""
+        outputs = int(self.rows.y.shape[1])
+        if self.loss == "bce":
+            return (Platt(1.0, 0.0),) * outputs
+        loss = self.modules[0]
+        if not isinstance(loss, TangentLoss) or loss.q >= 1:
+            return None
+        c0, c1 = (np.atleast_1d(c.double().cpu().numpy()) for c in loss.costs)
+        offsets = np.log(c0 / c1)
+        # The run of all rows comes first; pooled outputs have one pair of costs for all.
+        return tuple(Platt(1 - loss.q, float(offsets[k % len(offsets)])) for k in range(outputs))
+
+    def _log_loss(self, scores: Array, calibration: tuple[Platt, ...] | None) -> float:
+        """Mean log loss of the held-out rows; 0 where the loss gives no probabilities."""
+        if calibration is None:
+            return 0.0
+        z, y, w = self.rows.held_out(scores)
+        slope, offset = (np.array([getattr(c, name) for c in calibration]) for name in ("slope", "offset"))
+        log_odds = slope * z + offset
+        loss = np.logaddexp(0, log_odds) - y * log_odds
+        return float(np.average(loss.mean(1), weights=w))
+
+    def fitted(self, seconds: float) -> Fitted:
+        """What came of it, at its best epoch."""
+        share, loss, score, held = zip(*self.course, strict=True)
+        course, rounds = Course(loss, score, held), self.best.epoch
+        if not np.isfinite(self.best.key[0]):
+            remark = "diverged: its scores are no numbers"
+            return Fitted(
+                np.zeros_like(self.scores), None, rounds=rounds, course=course, seconds=seconds, remark=remark
+            )
+        return Fitted(
+            self.scores,
+            self.networks[0],
+            tuple(self.networks[1:]),
+            self.calibration,
+            rounds,
+            course,
+            seconds,
+            collapse(share, rounds),
+        )
+
+
+def collapse(shares: Sequence[float], taken: int) -> str:
+    """Whether a model gave up, from the share it calls positive after each epoch at its own boundary.
+
+    Not one row on the other side counts: of a rare class even good models find few rows. `taken` is the epoch whose
+    model is used.
+
+    >>> collapse([0.4, 1.0, 1.0], 3)
+    'predicts everything positive since epoch 2'
+    >>> collapse([0.4, 1.0, 1.0], 1)
+    'predicts everything positive since epoch 2, but the model is that of epoch 1'
+    >>> collapse([0.4, 0.2, 0.001], 3)
+    ''
+    """
+    for extreme, word in ((1.0, "everything"), (0.0, "nothing")):
+        sound = [epoch for epoch, share in enumerate(shares, start=1) if share != extreme]
+        since = max(sound, default=0) + 1
+        if len(shares) - since + 1 >= min(2, max(1, len(shares))):
+            before = f", but the model is that of epoch {taken}" if 0 < taken < since else ""
+            return f"predicts {word} positive since epoch {since}{before}"
+    return ""

@@ -1,0 +1,100 @@
+"""Files of named parts in which nothing is executed and no change goes unnoticed.
+
+A sealed file is a zip whose members are stored as they are; its comment is the SHA-256 of all bytes before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import struct
+import zipfile
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+#: No model that this package fits comes near.
+LARGEST = 1 << 30
+_SEAL = b"sha256:"
+_SEALED = len(_SEAL) + 64
+
+#: What reading made-up content can raise.
+DAMAGED = (
+    ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, RuntimeError, OverflowError, struct.error,
+    zipfile.BadZipFile, OSError,
+)  # fmt: skip
+
+
+def seal(members: Mapping[str, bytes]) -> bytes:
+    """A zip of members as they stand, with its own checksum at the end.
+
+    >>> seal({"a": b"x"}) == seal({"a": b"x"})
+    True
+    """
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in members.items():
+            info = zipfile.ZipInfo(name)  # of 1980: the same members are the same file
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, content)
+        archive.comment = _SEAL + b"0" * 64
+    body = out.getvalue()[:-_SEALED]
+    return body + _SEAL + hashlib.sha256(body).hexdigest().encode()
+
+
+def unseal(data: bytes) -> dict[str, bytes]:
+    """The members of a sealed file; ValueError says in a few words what is wrong with it.
+
+    >>> unseal(seal({"a": b"x"}))
+    {'a': b'x'}
+    >>> unseal(seal({"a": b"x"})[:-1])
+    Traceback (most recent call last):
+    ValueError: is truncated
+    """
+    if not data:
+        raise ValueError("is empty")
+    if not data.startswith(b"PK\x03\x04"):
+        raise ValueError("is of another kind")
+    if data[-_SEALED:-64] != _SEAL:
+        raise ValueError("is truncated")
+    if hashlib.sha256(data[:-_SEALED]).hexdigest().encode() != data[-64:]:
+        raise ValueError("is damaged, its checksum is another")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            infos = archive.infolist()
+            if any(info.compress_type != zipfile.ZIP_STORED for info in infos):
+                raise ValueError("its members are compressed")
+            if sum(info.file_size for info in infos) > len(data):
+                raise ValueError("its members are larger than the file")
+            found = {info.filename: archive.read(info) for info in infos}
+        if len(found) < len(infos):
+            raise ValueError("it has two members of one name")
+    except DAMAGED as error:
+        raise ValueError(f"is damaged ({in_short(error)})") from error
+    return found
+
+
+def read_json(text: bytes) -> dict[str, Any]:
+    """An object of JSON without NaN and infinity; ValueError for anything else.
+
+    >>> read_json(b'{"a": 1}')
+    {'a': 1}
+    """
+    found = json.loads(text.decode(), parse_constant=_no_number)
+    if not isinstance(found, dict):
+        raise ValueError("it is no object")
+    return found
+
+
+def in_short(error: BaseException) -> str:
+    """The first line of what an error says.
+
+    >>> in_short(KeyError("cut"))
+    "no 'cut'"
+    """
+    said = str(error).splitlines() or [type(error).__name__]
+    return (f"no {said[0]}" if isinstance(error, KeyError) else said[0]).rstrip(".")[:160]
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
