@@ -183,7 +183,9 @@ def test_the_same_name_is_the_same_model_everywhere(model, loss):
     split = Split(WHOLE, SOME, fold, seed)
     part = Part(model, (loss,), 0, 0)
     found = training._scores(part, table, Y, split, as_metric("f2"), "cpu", None)[loss]
-    assert np.allclose(found.inner, estimator.out_of_fold_[:, 0], atol=1e-4)  # scaled twice, so rounded otherwise
+    assert np.allclose(
+        found.inner, estimator.out_of_fold_[:, 0], atol=1e-4
+    )  # scaled twice, so rounded otherwise
     assert found.rounds == estimator.n_iter_
     assert np.allclose(found.outer, estimator._scores(table[SOME])[:, 0], atol=1e-4)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fbeta.comparison import compare as compare
+    from fbeta.decisions import Decision as Decision
     from fbeta.decisions import Threshold as Threshold
     from fbeta.decisions import tune as tune
     from fbeta.losses import RunningConfusion as RunningConfusion
@@ -44,7 +45,7 @@ _HOME = {
         "Precision", "Recall", "Specificity", "Cost",
     ],
     "losses": ["SurrogateLoss", "TangentLoss", "SoftLoss", "RunningConfusion"],
-    "decisions": ["tune", "Threshold"],
+    "decisions": ["tune", "Threshold", "Decision"],
     "comparison": ["compare"],
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

@@ -35,9 +35,9 @@ class Method:
         return f"{self.model}, {self.loss}"
 
     @property
-    def learner(self) -> type[Learner]:
-        """The kind of model."""
-        return Learner.registry[self.model]
+    def learner(self) -> Learner:
+        """The model, with its settings."""
+        return all_models.get(self.model)
 
 
 def methods_for(
@@ -71,10 +71,10 @@ def methods_for(
         Method(model, loss)
         for model in chosen
         for loss in asked
-        if (known := Learner.registry[model].losses) is None or loss in known
+        if (known := all_models.get(model).losses) is None or loss in known
     ]
     if not found:
-        known = Learner.registry[chosen[0]].losses or ()
+        known = all_models.get(chosen[0]).losses or ()
         raise ValueError(
             f"{' and '.join(chosen)} cannot be trained with {', '.join(named)}: it has {', '.join(known)}."
         )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fbeta import __version__
 from fbeta.comparison.methods import Method
 from fbeta.decisions.steps import score_cells
-from fbeta.learners import Learner, models
+from fbeta.learners import models
 from fbeta.metrics import Confusion, Metric
 from fbeta.tables import Table, TableError, split
 from fbeta.tables.digest import digest
@@ -110,7 +110,7 @@ def trained_together(methods: Sequence[Method]) -> list[tuple[str, tuple[str, ..
     groups: list[tuple[str, tuple[str, ...]]] = []
     for model in dict.fromkeys(m.model for m in methods):
         same = tuple(m.loss for m in methods if m.model == model)
-        groups += [(model, same)] if Learner.registry[model].together else [(model, (x,)) for x in same]
+        groups += [(model, same)] if models.get(model).together else [(model, (x,)) for x in same]
     return groups
 
 

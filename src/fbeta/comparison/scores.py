@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,12 +55,22 @@ class Folder:
         """Where a part is kept."""
         return self.path / f"{part.key}.scores"
 
-    def lock(self, part: Part) -> Any:
-        """A lock that one process at a time can hold; it is free again when that process ends."""
-        from filelock import FileLock
+    @contextmanager
+    def lock(self, part: Part, wait: bool = True) -> Iterator[bool]:
+        """Hold a part for the time of a `with`: whether it could be had; a process that ends lets go of it."""
+        from filelock import FileLock, Timeout
 
         self.path.mkdir(parents=True, exist_ok=True)
-        return FileLock(self.path / f"{part.key}.lock")
+        held = FileLock(self.path / f"{part.key}.lock")
+        try:
+            held.acquire(timeout=-1 if wait else 0)
+        except Timeout:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            held.release()
 
     def read(self, part: Part) -> dict[str, Scores] | None:
         """A finished part; None if it is not there, or not whole."""
@@ -81,15 +91,10 @@ class Folder:
 def _to_bytes(found: Mapping[str, Scores]) -> bytes:
     from safetensors.numpy import save
 
-    numbers = {f"{loss}.{name}": getattr(x, name) for loss, x in found.items() for name in ("inner", "outer")}
+    names = ("inner", "outer", "course")
+    numbers = {f"{loss}.{name}": getattr(x, name) for loss, x in found.items() for name in names}
     about = {
-        loss: {
-            "seconds": x.seconds,
-            "rounds": x.rounds,
-            "remark": x.remark,
-            "course": list(map(list, x.course)),
-        }
-        for loss, x in found.items()
+        loss: {"seconds": x.seconds, "rounds": x.rounds, "remark": x.remark} for loss, x in found.items()
     }
     arrays = {name: np.ascontiguousarray(x, dtype=np.float64) for name, x in numbers.items()}
     return seal({ABOUT: json.dumps(about).encode(), NUMBERS: save(arrays)})
@@ -106,7 +111,7 @@ def _from_bytes(part: Part, data: bytes) -> dict[str, Scores]:
             numbers[f"{loss}.outer"],
             float(about[loss]["seconds"]),
             int(about[loss]["rounds"]),
-            Course(*(tuple(map(float, x)) for x in about[loss]["course"])),
+            Course(*(tuple(map(float, x)) for x in numbers[f"{loss}.course"])),
             str(about[loss]["remark"]),
         )
         for loss in part.losses

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import joblib
@@ -49,27 +48,27 @@ def train(
         tick(done, total)
         yield part, found
     processes = _processes(jobs, table, metric, device, len(left))
-    alone = processes == 1
-    # Other processes have nobody to talk to; damage is said when the folder is read here.
-    kept = None if folder is None else Folder(folder.path, _silent)
+    ahead = (lambda epoch: tick(done + epoch, total)) if processes == 1 else None
     work = joblib.Parallel(n_jobs=processes, return_as="generator_unordered", pre_dispatch="n_jobs")
-    tasks = (
-        joblib.delayed(_train_part)(
-            part,
-            X,
-            y,
-            where,
-            metric,
-            device,
-            kept,
-            partial(_ahead, tick, lambda: done, total) if alone else None,
+    # Other processes have nobody to talk to; damage is said where the folder is read here.
+    kept = None if folder is None else Folder(folder.path, _silent)
+    for wait in (False, True):  # first what nobody is at, then what others have in hand
+        tasks = (
+            joblib.delayed(_train_part)(*given, metric, device, kept, wait, ahead)
+            for given in _inputs(left, plan, table)
         )
-        for part, X, y, where in _inputs(left, plan, table)
-    )
-    for part, found in work(tasks):
-        done += _steps(part)
-        tick(done, total)
-        yield part, found
+        left = []
+        for part, found in work(tasks):
+            if found is None:
+                left.append(part)
+                continue
+            done += _steps(part)
+            tick(done, total)
+            yield part, found
+        if not left:
+            return
+        assert folder is not None
+        folder.say("Another process trains the rest; its results are waited for.")
 
 
 def _train_part(
@@ -80,12 +79,15 @@ def _train_part(
     metric: Metric,
     device: str,
     folder: Folder | None,
+    wait: bool,
     tick: Callable[[int], None] | None,
-) -> tuple[Part, dict[str, Scores]]:
-    """Train a part, unless another process finished it while this one waited for its lock."""
+) -> tuple[Part, dict[str, Scores] | None]:
+    """Train a part and keep it, or read it if another process finished it; None if one is at it and nobody waits."""
     if folder is None:
         return part, _scores(part, X, y, split, metric, device, tick)
-    with folder.lock(part):
+    with folder.lock(part, wait) as held:
+        if not held:
+            return part, None
         found = folder.read(part)
         if found is None:
             found = _scores(part, X, y, split, metric, device, tick)
@@ -148,10 +150,6 @@ def _silent(sentence: str) -> None:
 
 def _steps(part: Part) -> int:
     return models.get(part.model).steps
-
-
-def _ahead(tick: Progress, before: Callable[[], int], total: int, epoch: int) -> None:
-    tick(before() + epoch, total)
 
 
 def _processes(jobs: int | None, table: Table, metric: Metric, device: str, parts: int) -> int:
