@@ -150,14 +150,13 @@ def test_own_cut_and_half_are_places_of_the_slider(made):
     own = fbeta.metric(made.metric)
     c = made.candidates[3]
     found = slider(method_rows.method_rows(made)[3], own, most=50)
-    assert len(found.positions) < 80
-    at_half = found.positions[found.half]
-    assert at_half.tp == max(
+    assert len(found.cut) < 80
+    assert found.tp[found.half] == max(
         tp for cut, tp in zip(c.operating.cut, c.operating.tp, strict=True) if cut >= 0.5
     )
-    assert found.positions[0].fp == c.operating.negatives
-    assert found.positions[-1].cut == math.inf
-    assert [p.cut for p in found.positions] == sorted(p.cut for p in found.positions)
+    assert found.fp[0] == c.operating.negatives
+    assert found.cut[-1] == math.inf
+    assert list(found.cut) == sorted(found.cut)
 
 
 @pytest.mark.parametrize(

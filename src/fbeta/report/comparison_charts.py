@@ -72,9 +72,8 @@ def precision_recall(rows: Sequence[MethodRow], sliders: Sliders, prevalence: fl
     everything = f"everything positive: {numerals.fixed(prevalence)}"
     chart.lines.append(Line([(0, prevalence), (1, prevalence)], "level own", everything))
     for row in rows:
-        if (slider := sliders.get(row.index)) is not None:
-            kept = [p for p in reversed(slider.positions) if p.tp + p.fp > 0]
-            _line(chart, row, [(p.tp / slider.positives, p.tp / (p.tp + p.fp)) for p in kept])
+        if row.index in sliders:
+            _line(chart, row, sliders[row.index].precisions)
         c = row.pooled
         if row.candidate.outcomes and c.tp + c.fp > 0:
             recall, precision = c.tpr, divide(c.tp, c.tp + c.fp)

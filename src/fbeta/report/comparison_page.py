@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from fbeta.comparison.result import Comparison
-from fbeta.metrics import Cost, Metric, as_metric
+from fbeta.metrics import Confusion, Cost, Metric, as_metric
 from fbeta.report import comparison_charts as charts
 from fbeta.report import method_rows, numerals, shell
 from fbeta.report.method_rows import MethodRow
@@ -89,23 +90,12 @@ def _metric(comparison: Comparison, metric: Metric | Callable[..., Any] | None) 
 
 def _data(slider: Slider, name: str, digits: int) -> dict[str, Any]:
     """What the script needs of a method: counts as they are, scores as they are shown, cuts as text."""
-    positions = slider.positions
-    return {
+    return asdict(slider) | {
         "name": numerals.clean(name),
-        "cut": [numerals.cut(p.cut) for p in positions],
-        "tp": [_whole(p.tp) for p in positions],
-        "fp": [_whole(p.fp) for p in positions],
+        "cut": [numerals.cut(x) for x in slider.cut],
         # Rounded once, here: the page can only show what Python would.
-        "score": [round(p.score, digits) if math.isfinite(p.score) else None for p in positions],
-        "positives": _whole(slider.positives),
-        "negatives": _whole(slider.negatives),
-        "own": slider.own,
-        "half": slider.half,
+        "score": [round(x, digits) if math.isfinite(x) else None for x in slider.score],
     }
-
-
-def _whole(x: float) -> float:
-    return int(x) if x == int(x) else x
 
 
 def _shown_first(rows: list[MethodRow]) -> set[int]:
@@ -126,8 +116,9 @@ def _costs(
         return (f"{metric.fp:g}", f"{metric.fn:g}"), "The metric's own costs."
     if chosen is None:
         return ("1", "1"), ""
-    at = sliders[chosen.index]
-    delta = float(metric.best_cut(at.confusion(at.own)))
+    s = sliders[chosen.index]
+    tp, fp = s.tp[s.own], s.fp[s.own]
+    delta = float(metric.best_cut(Confusion(tp, fp, s.positives - tp, s.negatives - fp)))
     if not 1e-4 < delta < 1 - 1e-4:
         return ("1", "1"), ""
     ratio = float(f"{(1 - delta) / delta:.2g}")

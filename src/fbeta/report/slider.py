@@ -1,4 +1,4 @@
-"""The positions of the page's slider: a method's cuts, and counts and score at each, few enough for a page."""
+"""The page's slider: a method's cuts with the counts and the score at each, few enough for a page."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from fbeta.metrics import Confusion, Metric
+from fbeta.report.chart import Pair
 from fbeta.report.level_lines import scored
 from fbeta.report.method_rows import MethodRow
 
@@ -14,20 +15,16 @@ MOST = 400
 
 
 @dataclass(frozen=True)
-class Position:
-    """At or above `cut` lie `tp` positives and `fp` negatives, which scores `score`."""
-
-    cut: float
-    tp: float
-    fp: float
-    score: float
-
-
-@dataclass(frozen=True)
 class Slider:
-    """A method's positions from the lowest cut to the highest; `own` and `half` are those of its own cut and of ½."""
+    """At or above ``cut[i]`` lie ``tp[i]`` and ``fp[i]``, which score ``score[i]``; the lowest cut is the first.
 
-    positions: tuple[Position, ...]
+    `own` and `half` are the positions of the method's own cut and of ½.
+    """
+
+    cut: tuple[float, ...]
+    tp: tuple[float, ...]
+    fp: tuple[float, ...]
+    score: tuple[float, ...]
     positives: float
     negatives: float
     own: int
@@ -38,15 +35,16 @@ class Slider:
         """The share of positives."""
         return self.positives / (self.positives + self.negatives)
 
-    def confusion(self, at: int) -> Confusion:
-        """The four cells at a position."""
-        p = self.positions[at]
-        return Confusion(p.tp, p.fp, self.positives - p.tp, self.negatives - p.fp)
+    @property
+    def rates(self) -> list[Pair]:
+        """The ROC curve: FPR and TPR, from the lowest cut to the highest."""
+        return [(fp / self.negatives, tp / self.positives) for tp, fp in zip(self.tp, self.fp, strict=True)]
 
     @property
-    def rates(self) -> list[tuple[float, float]]:
-        """The ROC curve: FPR and TPR, from the highest cut to the lowest."""
-        return [(p.fp / self.negatives, p.tp / self.positives) for p in reversed(self.positions)]
+    def precisions(self) -> list[Pair]:
+        """Recall and precision, from the lowest cut to the highest that calls a row positive."""
+        pairs = zip(self.tp, self.fp, strict=True)
+        return [(tp / self.positives, tp / (tp + fp)) for tp, fp in pairs if tp + fp > 0]
 
 
 def slider(row: MethodRow, metric: Metric, most: int = MOST) -> Slider | None:
@@ -75,8 +73,19 @@ def slider(row: MethodRow, metric: Metric, most: int = MOST) -> Slider | None:
             kept.add(i)
             last = way
     order = sorted(kept, reverse=True)
-    positions = []
-    for cut, tp, fp in (points[i] for i in order):
-        score = scored(metric, Confusion(tp, fp, o.positives - tp, o.negatives - fp))
-        positions.append(Position(cut, tp, fp, score))
-    return Slider(tuple(positions), o.positives, o.negatives, order.index(own), order.index(half))
+    places = [points[i] for i in order]
+    return Slider(
+        cut=tuple(p[0] for p in places),
+        tp=tuple(_short(p[1]) for p in places),
+        fp=tuple(_short(p[2]) for p in places),
+        score=tuple(scored(metric, Confusion(t, f, o.positives - t, o.negatives - f)) for _, t, f in places),
+        positives=_short(o.positives),
+        negatives=_short(o.negatives),
+        own=order.index(own),
+        half=order.index(half),
+    )
+
+
+def _short(count: float) -> float:
+    """A whole number without a decimal point, which the page would carry along."""
+    return int(count) if count == int(count) else count

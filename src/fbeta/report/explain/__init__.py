@@ -71,7 +71,7 @@ class Explanation:
 
     @property
     def pole_text(self) -> str:
-        """Where the pole is, in sentences."""
+        """Where the pole is, in words."""
         if self.pole is not None:
             x, y = map(short, self.pole)
             return f"({x}, {y}) in ROC space (FPR, TPR)"
@@ -181,18 +181,14 @@ def _level_lines(m: Metric, p: float, anchors: Anchors | None, pole: Pole | None
 
 
 def _training(m: Metric, p: float, unanchored: str, parallel: bool) -> tuple[LossVerdict, ...]:
-    refusal = clean(m.refusal(p) or "")
-    near = (
-        "the absolute error, as the pole is at infinity"
-        if parallel
-        else "the paper's log distance to the anchors"
+    if refusal := clean(m.refusal(p) or ""):
+        names = ("TangentLoss", "SoftLoss", "SurrogateLoss")
+        return tuple(LossVerdict(name, False, refusal) for name in names)
+    distance = (
+        "the absolute error, as the pole is at infinity" if parallel else "the log distance to the anchors"
     )
-    if refusal:
-        return tuple(
-            LossVerdict(loss, False, refusal) for loss in ("TangentLoss", "SoftLoss", "SurrogateLoss")
-        )
     return (
         LossVerdict("TangentLoss", True, "cross entropy whose class costs follow the metric's slopes"),
         LossVerdict("SoftLoss", True, "the metric itself on soft counts; needs large batches"),
-        LossVerdict("SurrogateLoss", not unanchored, unanchored or near),
+        LossVerdict("SurrogateLoss", not unanchored, unanchored or f"the paper's loss: {distance}"),
     )

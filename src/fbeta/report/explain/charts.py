@@ -33,6 +33,7 @@ def roc_space(e: Explanation) -> Chart:
     ['AUC 0.76', 'AUC 0.92', 'AUC 0.98', 'best cut', 'cut at ½']
     """
     pole = e.pole if e.pole is not None and all(-0.8 <= x <= 1.8 for x in e.pole) else None
+    where = "" if e.pole is None else f"pole ({short(e.pole[0], 3)}, {short(e.pole[1], 3)})"
     x, y = _window(pole)
     axes = "false positive rate u", "true positive rate t"
     chart = Chart(_title(e), x, y, *axes, height=330, margins=(22, 32, 38, 46))
@@ -51,10 +52,11 @@ def roc_space(e: Explanation) -> Chart:
     if pole is not None:
         near = 0 if pole[0] <= 0 else -1
         chart.lines += [Line([pole, line.points[near]], "level dotted") for line in lines]
-        where = f"pole ({short(pole[0], 3)}, {short(pole[1], 3)})"
         chart.marks.append(Mark(pole, 0, "p pole", r=4.5, title=where))
         left = pole[0] < 0.5
         chart.labels.append(Label(pole, where, "strong" if left else "strong end", down=17 if left else -10))
+    elif where:
+        chart.labels.append(Label((0.03, 0.03), f"{where}, outside the picture"))
     return chart
 
 
@@ -94,6 +96,8 @@ def _losses(label: str, rate: str, curves: list[Curve], top: float) -> Chart:
         at = max(p for p in points if p[1] <= top)
         if c.role == "sibling" and at[0] > 0.15:
             chart.labels.append(Label(at, c.label, "faint", right=4, down=10 if at[0] < 0.99 else 3.5))
+    if not any(c.role == "own" for c in curves):
+        chart.labels.append(Label((0.03, 0.9 * top), "no loss trains for this metric"))
     return chart
 
 

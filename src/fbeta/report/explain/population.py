@@ -89,15 +89,15 @@ def population(metric: Metric, prevalence: float, separation: float) -> Populati
     def at(s: float) -> OperatingPoint:
         return point(metric, *rates(s, d), prevalence)
 
-    def short(s: float) -> bool:
+    def too_low(s: float) -> bool:
         """Whether the row at the cut is not worth calling positive, so that the cut must rise."""
         delta = at(s).delta
         return delta is not None and eta(s) < delta
 
     grid = [-37.0 + i * (74.0 + d) / 800 for i in range(801)]
-    below = [short(s) for s in grid]
+    below = [too_low(s) for s in grid]
     turns = [
-        _bisect(short, low, high)
+        _bisect(too_low, low, high)
         for low, high, a, b in zip(grid, grid[1:], below, below[1:], strict=False)
         if a and not b
     ]
@@ -138,8 +138,8 @@ def _height(p: OperatingPoint) -> float:
     return -math.inf if p.score is None else p.score
 
 
-def _bisect(short: Callable[[float], bool], low: float, high: float) -> float:
+def _bisect(too_low: Callable[[float], bool], low: float, high: float) -> float:
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if short(middle) else (low, middle)
+        low, high = (middle, high) if too_low(middle) else (low, middle)
     return (low + high) / 2
