@@ -129,12 +129,10 @@ def _costs(
 
 
 def _pole(metric: Metric, prevalence: float) -> str:
-    """Where the lines of equal score come from, in words."""
+    """What the lines of equal score are like, in words."""
     pole = metric.pole(prevalence) if 0 < prevalence < 1 else None
     if pole is None:
-        return "They are curved."
+        return "which are curved"
     if pole.at_infinity:
-        return f"They are parallel, of slope {numerals.short(pole.slope, 3)}."
-    return (
-        f"They all start at one point, the pole ({numerals.short(pole.x, 3)}, {numerals.short(pole.y, 3)})."
-    )
+        return f"which are parallel, of slope {numerals.short(pole.slope, 3)}"
+    return f"all from the pole ({numerals.short(pole.x, 3)}, {numerals.short(pole.y, 3)})"

@@ -8,8 +8,13 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fbeta.metrics import Confusion
 
 NONE = "–"
+CELLS = ("true positive", "false negative", "false positive", "true negative")
 
 
 def fixed(x: float, digits: int = 3) -> str:
@@ -91,6 +96,17 @@ def count(x: float) -> str:
     ('12,345', '2.5')
     """
     return fixed(x, 0 if not math.isfinite(x) or x == round(x) else 1)
+
+
+def cells(c: Confusion) -> str:
+    """The four counts of a confusion matrix in words.
+
+    >>> from fbeta.metrics import Confusion
+    >>> cells(Confusion(tp=39, fp=1, fn=0, tn=1129))
+    '39 true positives, 0 false negatives, 1 false positive, 1,129 true negatives'
+    """
+    named = zip((c.tp, c.fn, c.fp, c.tn), CELLS, strict=True)
+    return ", ".join(f"{count(n)} {name}{'s' * (n != 1)}" for n, name in named)
 
 
 def duration(seconds: float) -> str:
