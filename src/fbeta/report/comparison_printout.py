@@ -72,7 +72,7 @@ class _Methods:
             cells: tuple[RenderableType, ...] = (
                 numerals.fixed(row.candidate.at_half.mean, digits),
                 _difference(row, digits),
-                numerals.p_value(row.p),
+                numerals.p_value(row.difference.p),
                 numerals.short(row.brier, 2, zeros=True),
                 numerals.cut(row.cut, 2),
                 numerals.duration(row.candidate.seconds),

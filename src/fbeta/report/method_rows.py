@@ -7,12 +7,12 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fbeta.comparison.result import Candidate, Comparison, Interval
+from fbeta.comparison.result import Candidate, Comparison, Difference, Interval
 from fbeta.metrics import Confusion
 from fbeta.report import numerals
 from fbeta.report.chart import Pair, window
 
-UNKNOWN = Interval(math.nan, math.nan, math.nan)
+UNKNOWN = Difference(math.nan, math.nan, math.nan, math.nan, "")
 #: Colours of the page; the first belongs to the baseline's loss. Further ones repeat with another dash.
 COLOURS = 7
 
@@ -49,15 +49,9 @@ class MethodRow:
         return " · ".join(["chosen"] * self.winner + ["baseline"] * self.baseline)
 
     @property
-    def difference(self) -> Interval:
+    def difference(self) -> Difference:
         """Its score minus the baseline's."""
-        d = self.candidate.difference
-        return UNKNOWN if d is None else Interval(d.mean, d.low, d.high)
-
-    @property
-    def p(self) -> float:
-        """The p value of the difference."""
-        return math.nan if self.candidate.difference is None else self.candidate.difference.p
+        return self.candidate.difference or UNKNOWN
 
     @property
     def inner(self) -> float:
@@ -137,7 +131,9 @@ def digits(rows: Sequence[MethodRow]) -> int:
     return numerals.digits_for(x.mean for row in rows for x in (row.candidate.score, row.candidate.at_half))
 
 
-def scale(rows: Sequence[MethodRow], pick: Callable[[MethodRow], Sequence[Interval]], *others: float) -> Pair:
+def scale(
+    rows: Sequence[MethodRow], pick: Callable[[MethodRow], Sequence[Interval | Difference]], *others: float
+) -> Pair:
     """One scale for the bars of some columns: where those methods lie that had no problem."""
     sound = [row for row in rows if not row.remark] or rows
     ends = [v for row in sound for i in pick(row) for v in (i.low, i.mean, i.high)]

@@ -9,7 +9,7 @@ try:
 except ImportError as error:
     raise ImportError("A page needs jinja2: pip install 'fbeta[report]'") from error
 
-from fbeta.comparison.result import Interval
+from fbeta.comparison.result import Difference, Interval
 from fbeta.report.chart import Chart, Key, Line, Mark, Pair, tick, ticks
 from fbeta.report.numerals import clean, short
 
@@ -60,7 +60,7 @@ def sample(key: Key) -> Markup:
     return Markup('<svg class="key" viewBox="0 0 34 14" aria-hidden="true">{}{}</svg>').format(line, mark)
 
 
-def bar(value: Interval, scale: Pair, zero: float | None = None) -> Markup:
+def bar(value: Interval | Difference, scale: Pair, zero: float | None = None) -> Markup:
     """A mean with its interval as a bar, an arrow where it lies beyond the scale; `zero` is a place to mark."""
     if not all(map(math.isfinite, (value.mean, value.low, value.high))):
         return Markup("")
@@ -106,8 +106,7 @@ def _cells(chart: Chart) -> list[Markup]:
                 (left, top), (right, bottom) = chart.at((j / n, (i + 1) / n)), chart.at(((j + 1) / n, i / n))
                 form = f"M{left:.1f} {top:.1f}H{right:.1f}V{bottom:.1f}H{left:.1f}z"
                 here = f"u = {(j + 0.5) / n:.2f}, t = {(i + 0.5) / n:.2f}: score {short(score, 3)}"
-                shade = Markup(' fill-opacity="{:.2f}"').format((score - low) / (high - low or 1.0))
-                made.append(_path("cell", form, here, shade))
+                made.append(_path("cell", form, here, shade=(score - low) / (high - low or 1.0)))
     return made
 
 
@@ -119,7 +118,7 @@ def _line(line: Line, chart: Chart) -> Markup:
         if math.dist(place, steps[-1]) >= 0.7 or place is places[-1]:
             steps.append(place)
     form = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in steps)
-    return _path(line.look, form, line.title, _owner(line.method)) if len(steps) > 1 else Markup("")
+    return _path(line.look, form, line.title, line.method) if len(steps) > 1 else Markup("")
 
 
 def _mark(mark: Mark, at: Pair) -> Markup:
@@ -131,18 +130,18 @@ def _mark(mark: Mark, at: Pair) -> Markup:
         f"l{-1.3 * r:.1f} {-1.3 * r:.1f}z",
         f"M{x:.1f} {y - 1.2 * r:.1f}l{1.2 * r:.1f} {2.1 * r:.1f}h{-2.4 * r:.1f}z",
     )[mark.shape % 4]
-    return _path(mark.look, form, mark.title, _owner(mark.method))
+    return _path(mark.look, form, mark.title, mark.method)
 
 
-def _path(look: str, form: str, title: str = "", more: str = "") -> Markup:
+def _path(
+    look: str, form: str, title: str = "", method: int | None = None, shade: float | None = None
+) -> Markup:
+    owner = "" if method is None else Markup(' data-m="{}"').format(method)
+    shaded = "" if shade is None else Markup(' fill-opacity="{:.2f}"').format(shade)
     said = Markup("<title>{}</title>").format(clean(title)) if title else ""
-    return Markup('<path class="{}"{} d="{}">{}</path>').format(look, more, form, said)
+    return Markup('<path class="{}"{}{} d="{}">{}</path>').format(look, owner, shaded, form, said)
 
 
 def _text(look: str, x: float, y: float, text: str, *, turned: bool = False) -> Markup:
     place = 'transform="translate({:.1f} {:.1f}) rotate(-90)"' if turned else 'x="{:.1f}" y="{:.1f}"'
     return Markup(f'<text class="{{}}" {place}>{{}}</text>').format(look, x, y, clean(text))
-
-
-def _owner(method: int | None) -> Markup:
-    return Markup("") if method is None else Markup(' data-m="{}"').format(method)

@@ -75,7 +75,7 @@ def _points(e: Explanation) -> Section:
     return Section(
         "δ at some operating points",
         tuple(
-            (*(short(x, 3) for x in (p.fpr, p.tpr, p.score, p.delta)), verdict_on_half(p.delta))
+            (*(short(x, 3) for x in (p.fpr, p.tpr, p.score, p.delta)), _verdict_on_half(p.delta))
             for p in e.points
         ),
         ("FPR", "TPR", "score", "δ", "so ½ is"),
@@ -88,12 +88,7 @@ def _losses(e: Explanation) -> Section:
     return Section("Losses that train for it", rows if e.trainable else (("none", e.training[0].why),))
 
 
-def verdict_on_half(delta: float | None) -> str:
-    """Compare the usual cut with δ.
-
-    >>> verdict_on_half(0.1), verdict_on_half(0.5), verdict_on_half(None)
-    ('too high', 'right', '–')
-    """
+def _verdict_on_half(delta: float | None) -> str:
     if delta is None:
         return NONE
     return "right" if abs(delta - 0.5) < 0.005 else "too high" if delta < 0.5 else "too low"

@@ -19,17 +19,7 @@ def page(e: Explanation) -> str:
         e=e,
         sections=outline.sections(e),
         charts=[charts.roc_space(e), *charts.loss_panels(e)],
-        note=_note(e),
         svg=svg,
         sample=sample,
     )
     return shell.page(f"{e.spec} at prevalence {e.prevalence:g}", body)
-
-
-def _note(e: Explanation) -> str:
-    """What is drawn in the place of a surrogate where there is none."""
-    if not e.trainable:
-        return " No loss trains for this metric."
-    if e.anchors is None and e.slope is None:
-        return " There is no surrogate; the tangent loss is drawn at the metric's best point."
-    return ""
