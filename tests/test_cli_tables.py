@@ -99,7 +99,7 @@ def test_predict_to_every_place(shop, tmp_path):
     assert len(shown.stdout.splitlines()) == 201
     assert "200 rows" in shown.stderr
     said = done(*asked, "-o", tmp_path / "out.parquet", "--score", "--keep", "shop").stdout
-    assert "found" in said
+    assert "true positives" in said
     assert "200 called fraud 'yes'" in done(*asked, "-o", tmp_path / "all.csv", "--cut", "0").stdout
     assert pl.read_parquet(tmp_path / "out.parquet").columns == ["shop", "probability", "decision"]
     facts = json.loads(done(*asked, "-o", tmp_path / "out.csv", "--score", "--json").stdout)
@@ -113,7 +113,7 @@ def test_predict_to_every_place(shop, tmp_path):
 def test_tune_says_the_cut(shop):
     asked = ["tune", shop / "scores.csv", "--target", "fraud", "--score", "probability"]
     said = done(*asked, "--metric", "fbeta:beta=2").stdout
-    for words in ("Cut 0.", "95 % interval", "found", "At ½ F₂ is"):
+    for words in ("Cut 0.", "95 % interval", "true positives", "At ½ F₂ is"):
         assert words in said
     facts = json.loads(done(*asked, "--json", "--rule", "shrunk", "--budget", "20").stdout)
     assert facts["n_positive"] <= 20

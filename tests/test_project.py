@@ -21,10 +21,10 @@ SOURCE = ROOT / "src" / "fbeta"
 LAYERS = [
     ["spelling", "writing", "metrics"],
     ["losses", "decisions"],
-    ["explain", "tables", "datasets", "data", "models"],
-    ["train", "learners", "paper"],
+    ["tables", "datasets", "data", "models"],
+    ["train", "learners"],
     ["lightning", "sklearn", "boosting"],
-    ["artifact", "comparison", "report"],
+    ["artifact", "comparison", "report", "paper"],
     ["cli"],
 ]
 THIRD_PARTY = {
@@ -36,7 +36,6 @@ THIRD_PARTY = {
     "sklearn": {"numpy", "sklearn", "scipy", "torch"},
     "boosting": {"numpy", "sklearn", "xgboost", "lightgbm"},
     "losses": {"torch", "numpy", "triton"},
-    "explain": {"numpy", "rich", "matplotlib", "plotly"},
     "tables": {"numpy", "polars"},
     "datasets": {"numpy", "PIL", "polars", "sklearn"},
     "data": set(),
@@ -46,7 +45,7 @@ THIRD_PARTY = {
     "lightning": {"lightning", "pytorch_lightning", "torch"},
     "artifact": {"lightgbm", "numpy", "polars", "safetensors", "xgboost"},
     "comparison": {"numpy", "polars", "rich", "scipy", "sklearn", "torch"},
-    "report": {"jinja2", "markupsafe", "rich"},
+    "report": {"jinja2", "markupsafe", "matplotlib", "numpy", "rich"},
     "cli": {"typer"},
 }
 
@@ -97,13 +96,13 @@ def test_public_names():
 def test_modules_load_by_attribute():
     code = """
 import fbeta
-print(fbeta.lightning.MetricTask.__name__, fbeta.losses.names()[0], fbeta.explain.__name__)
+print(fbeta.lightning.MetricTask.__name__, fbeta.losses.names()[0], fbeta.report.__name__)
 print(fbeta.sklearn.MetricClassifier.__name__, fbeta.boosting.xgboost_objective.__name__, fbeta.learners.__name__)
 """
     assert fresh(code).split() == [
         "MetricTask",
         "anyloss",
-        "fbeta.explain",
+        "fbeta.report",
         "MetricClassifier",
         "xgboost_objective",
         "fbeta.learners",

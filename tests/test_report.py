@@ -14,8 +14,11 @@ from rich.console import Console
 import fbeta
 from fbeta import report
 from fbeta.comparison.result import Comparison, Interval, Operating, Table
-from fbeta.report import levels, points, words
+from fbeta.report import method_rows, numerals, shell
 from fbeta.report.chart import Chart, ticks
+from fbeta.report.level_lines import level_lines
+from fbeta.report.slider import slider
+from fbeta.report.svg import svg
 from made_up_comparison import METHODS, comparison
 
 NASTY = (
@@ -62,11 +65,11 @@ def test_every_method_and_number_is_there(made, page):
     for c in made.candidates:
         assert said.count(c.name) >= 3  # table, choice, legend
         for x in (c.score.mean, c.score.low, c.score.high, c.at_half.mean):
-            assert words.fixed(x) in said
-        assert words.significant(c.brier, 3) in said
+            assert numerals.fixed(x) in said
+        assert numerals.short(c.brier, 3, zeros=True) in said
         if c.difference:
-            assert words.signed(c.difference.mean) in said
-            assert words.p_value(c.difference.p) in said
+            assert numerals.signed(c.difference.mean) in said
+            assert numerals.p_value(c.difference.p) in said
     for text in (
         made.recommendation,
         made.title,
@@ -130,7 +133,9 @@ def test_embedded_counts_and_scores_are_pythons(made, page):
         m = methods[str(i)]
         exact = dict(
             zip(
-                map(words.cut, c.operating.cut), zip(c.operating.tp, c.operating.fp, strict=True), strict=True
+                map(numerals.cut, c.operating.cut),
+                zip(c.operating.tp, c.operating.fp, strict=True),
+                strict=True,
             )
         )
         exact["none"] = (0.0, 0.0)
@@ -144,15 +149,14 @@ def test_embedded_counts_and_scores_are_pythons(made, page):
 def test_own_cut_and_half_are_places_of_the_slider(made):
     own = fbeta.metric(made.metric)
     c = made.candidates[3]
-    found = points.points(c, own, most=50)
-    assert len(found.points) < 80
-    at_half = found.points[found.half]
-    assert at_half.tp == max(
+    found = slider(method_rows.method_rows(made)[3], own, most=50)
+    assert len(found.cut) < 80
+    assert found.tp[found.half] == max(
         tp for cut, tp in zip(c.operating.cut, c.operating.tp, strict=True) if cut >= 0.5
     )
-    assert found.points[0].fp == c.operating.negatives
-    assert found.points[-1].cut == math.inf
-    assert [p.cut for p in found.points] == sorted(p.cut for p in found.points)
+    assert found.fp[0] == c.operating.negatives
+    assert found.cut[-1] == math.inf
+    assert list(found.cut) == sorted(found.cut)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +165,7 @@ def test_own_cut_and_half_are_places_of_the_slider(made):
 def test_level_lines_have_one_score(spec):
     metric = fbeta.metric(spec)
     for right in (1.0, 0.05):
-        lines = levels.levels(metric, 0.1, right)
+        lines = level_lines(metric, 0.1, right)
         assert len(lines) >= 3
         for line in lines:
             for u, t in line.points[1:-1]:
@@ -215,8 +219,19 @@ def test_a_page_of_json_is_the_same_page(made, page):
     assert report.page(Comparison.from_json(made.to_json())) == page
 
 
+def test_a_page_escapes_what_is_not_markup():
+    nasty = NASTY[0] + "\x00"
+    body = shell.fill("<p>{{ name }}</p>", name=nasty)
+    for text in (shell.page(nasty, body, footer=nasty, data={"name": nasty}), shell.page(nasty, nasty)):
+        reader = Reader(text)
+        assert "alert(1)\x00" not in text
+        assert [tag for tag, _ in reader.elements].count("script") == 1 + ('id="data"' in text)
+        assert "".join(reader.said).count("<script>alert(1)</script>�") >= 2
+
+
 def test_files_of_the_page_are_in_the_package():
-    assert {"page.html", "page.css", "page.js"} <= {file.name for file in files("fbeta.report").iterdir()}
+    needed = {"page.html", "page.css", "page.js", "comparison.html", "comparison.js", "explanation.html"}
+    assert needed <= {file.name for file in files("fbeta.report").iterdir()}
 
 
 def test_write_leaves_nothing_half_written(made, page, tmp_path):
@@ -254,7 +269,7 @@ def test_ticks_are_round():
 
 
 def test_numbers_at_an_axis_are_where_they_say():
-    drawn = Chart("narrow", (0, 1), (0.8420, 0.8535), "epoch", "F₁ on held rows").svg()
+    drawn = svg(Chart("narrow", (0, 1), (0.8420, 0.8535), "epoch", "F₁ on held-out rows"))
     for value in ticks(0.8420, 0.8535):
         assert f">{value:g}</text>" in drawn
     # A digit is about 6.4 wide, and the name of the axis ends at 13.

@@ -1,4 +1,4 @@
-"""The page of a comparison in a real browser: what people see and press."""
+"""Pages in a real browser: what people see and press."""
 
 import shutil
 from dataclasses import replace
@@ -7,7 +7,10 @@ import pytest
 
 import fbeta
 from fbeta import report
-from fbeta.report.words import count, fixed, percent
+from fbeta.report import shell
+from fbeta.report.explain import explain
+from fbeta.report.explain.page import page
+from fbeta.report.numerals import count, fixed, percent
 from made_up_comparison import comparison
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'fbeta[dev]'")
@@ -37,6 +40,20 @@ def file(made, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "page.html"
     report.write(made, path)
     return path
+
+
+@pytest.fixture(scope="module")
+def explained(tmp_path_factory):
+    """The page of `fbeta explain`."""
+    path = tmp_path_factory.mktemp("explain") / "page.html"
+    shell.write(page(explain("fbeta:beta=2", prevalence=0.1)), path)
+    return path
+
+
+@pytest.fixture(params=["comparison", "explanation"])
+def either(request, file, explained):
+    """What holds for every page."""
+    return file if request.param == "comparison" else explained
 
 
 @pytest.fixture
@@ -200,8 +217,8 @@ def test_methods_can_be_hidden(visit, file):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_light_and_dark(visit, file, scheme):
-    page = visit(file, scheme=scheme)
+def test_light_and_dark(visit, either, scheme):
+    page = visit(either, scheme=scheme)
 
     def brightness():
         colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -216,13 +233,29 @@ def test_light_and_dark(visit, file, scheme):
 
 
 @pytest.mark.parametrize("width", [320, 375, 768])
-def test_a_narrow_page_does_not_scroll_sideways(visit, file, width):
-    page = visit(file, width=width)
+def test_a_narrow_page_does_not_scroll_sideways(visit, either, file, width):
+    page = visit(either, width=width)
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    box = page.locator(".scroll").evaluate("x => [x.scrollWidth, x.clientWidth]")
-    assert box[0] > box[1]  # the table does, in its own box
+    if either == file:
+        box = page.locator(".scroll").evaluate("x => [x.scrollWidth, x.clientWidth]")
+        assert box[0] > box[1]  # the table does, in its own box
     for line in page.locator("svg.chart").all():
         assert line.bounding_box()["width"] <= width
+
+
+def test_a_picture_says_the_score_under_the_mouse(visit, explained):
+    page = visit(explained)
+    space = page.locator("figure").first
+    metric, n = fbeta.FBeta(2), 32
+    for u, t in ((0, n - 1), (20, 3), (n - 1, 0)):
+        # Pointers that a test moves meet marks and lines as well; an event on the cell itself does not.
+        space.locator("path.cell").nth(t * n + u).dispatch_event("pointerover", {"bubbles": True})
+        rates = (u + 0.5) / n, (t + 0.5) / n
+        score = metric(fbeta.Confusion.from_rates(*rates, 0.1))
+        said = f"u = {rates[0]:.2f}, t = {rates[1]:.2f}: score {score:.3g}"
+        assert space.locator(".readout").inner_text() == said
+    space.locator("path.grid").first.dispatch_event("pointerover", {"bubbles": True})
+    assert space.locator(".readout").inner_text() == ""
 
 
 def test_malice_stays_text(visit, tmp_path):
@@ -237,11 +270,13 @@ def test_malice_stays_text(visit, tmp_path):
     assert page.locator("#methods tbody tr").count() == 6
 
 
-def test_without_scripts_the_page_is_still_there(browser, file, made):
+def test_without_scripts_the_page_is_still_there(browser, file, explained, made):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(file.as_uri())
     assert page.locator("#methods tbody tr").count() == len(made.candidates)
     assert page.locator("svg.chart").first.is_visible()
     assert not page.locator("#steer").is_visible()
+    page.goto(explained.as_uri())
+    assert page.locator("svg.chart").count() == 3
     context.close()

@@ -20,22 +20,25 @@ def explain(
 ) -> None:
     """Explain a metric: formula, pole, gradient conditions, best decision rule, and where the cut ½ is wrong."""
     with answering():
-        from fbeta import explain as face
+        from fbeta.report import explain as report
 
-        explanation = face.explain(metric, prevalence)
+        explanation = report.explain(metric, prevalence)
         if html is not None:
-            from fbeta.explain import page
+            from fbeta.report import shell
+            from fbeta.report.explain.page import page
 
-            page.save(explanation, html)
+            shell.write(page(explanation), html)
         if png is not None:
-            from fbeta.explain import picture
+            from fbeta.report.explain.charts import figure
+            from fbeta.report.png import save
 
-            picture.save(explanation, png)
+            save(figure(explanation), png)
         if as_json:
             typer.echo(explanation.to_json())
             return
-        from fbeta.explain.terminal import show
+        from fbeta.report.console import show
+        from fbeta.report.explain.printout import layout
 
-        show(explanation)
+        show(layout(explanation))
         for path in filter(None, (html, png)):
             typer.echo(f"Written: {path}")

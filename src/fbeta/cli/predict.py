@@ -44,6 +44,7 @@ def predict(
     with answering():
         from fbeta import artifact
         from fbeta.metrics import title
+        from fbeta.report.numerals import cells, fixed
         from fbeta.report.progress import progress
 
         held = artifact.load(model)
@@ -64,10 +65,7 @@ def predict(
             counts = done.counts
             value = float(held.metric(counts))
             facts |= {"metric": str(held.metric), "score": value, "counts": [float(x) for x in counts]}
-            said += (
-                f"\n{title(held.metric)} {value:.3f}: {counts.tp:,.0f} found, {counts.fn:,.0f} missed, "
-                f"{counts.fp:,.0f} false alarms, {counts.tn:,.0f} true negatives."
-            )
+            said += f"\n{title(held.metric)} {fixed(value)}: {cells(counts)}."
         if as_json:
             echo_json(facts)
             return

@@ -86,24 +86,23 @@ def _constraint(text: str) -> tuple[str, float]:
 
 def _said(cut: Threshold, rows: int, half: Confusion | None) -> str:
     from fbeta.metrics import title
+    from fbeta.report import numerals
 
     assert cut.metric is not None
     name, interval = title(cut.metric), cut.interval
-    sure = "" if interval is None else f" (95 % interval {interval.score[0]:.3f} to {interval.score[1]:.3f})"
-    near = (
-        ""
-        if interval is None
-        else f"; cuts from {interval.cut[0]:.4g} to {interval.cut[1]:.4g} do about as well"
-    )
+    sure = near = ""
+    if interval is not None:
+        low, high = (numerals.cut(x, 4) for x in interval.cut)
+        near = f"; cuts from {low} to {high} do about as well"
+        sure = f" (95 % interval {numerals.between(*interval.score)})"
+    called = f"{numerals.count(cut.n_positive)} of {numerals.count(rows)} rows are called positive"
+    score = f"{name} {numerals.fixed(cut.score)}{sure} on these rows"
     lines = [
-        f"Cut {cut.value:.6g} by the rule {cut.rule}: {cut.n_positive:,} of {rows:,} rows are called positive{near}.",
-        f"{name} {cut.score:.3f}{sure} on these rows; that they chose the cut is allowed for in the interval.",
+        f"Cut {numerals.cut(cut.value)} by the rule {cut.rule}: {called}{near}.",
+        f"{score}; that they chose the cut is allowed for in the interval.",
     ]
     if cut.counts is not None:
-        c = cut.counts
-        lines.append(
-            f"{c.tp:,.6g} found, {c.fn:,.6g} missed, {c.fp:,.6g} false alarms, {c.tn:,.6g} true negatives."
-        )
+        lines.append(f"{numerals.cells(cut.counts)}.")
     if half is not None:
-        lines.append(f"At ½ {name} is {float(cut.metric(half)):.3f}.")
+        lines.append(f"At ½ {name} is {numerals.fixed(float(cut.metric(half)))}.")
     return "\n".join(lines + [cut.warning] * bool(cut.warning))  # type: ignore[list-item]

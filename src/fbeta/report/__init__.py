@@ -1,8 +1,7 @@
-"""What a comparison found, for people: one HTML file that needs no network, or a table for the terminal.
+"""How results are shown: pages, pictures and text for the terminal, of a comparison and of a metric (`explain`).
 
-The page's pictures are small SVGs written here, not plotly's: the points are few, so a picture is a few kilobytes
-where plotly's script alone is megabytes, they stay in the file when it is printed or read without scripts, and their
-colours follow the page from light to dark. The script (`page.js`) only sorts, hides, and moves a mark.
+A page is one HTML file that needs no network (`shell`). Its pictures are small SVGs (`chart`): they stay in the file
+when it is printed or read without scripts, and their colours follow the page from light to dark.
 """
 
 from __future__ import annotations
@@ -10,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from fbeta.writing import replacing
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -32,27 +29,18 @@ def page(comparison: Comparison, metric: Metric | Callable[..., Any] | None = No
     >>> page(Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run."))[:15]
     '<!doctype html>'
     """
-    from fbeta.report.document import document
+    from fbeta.report import comparison_page
 
-    return document(comparison, metric)
+    return comparison_page.page(comparison, metric)
 
 
 def write(
     comparison: Comparison, path: str | Path, metric: Metric | Callable[..., Any] | None = None
 ) -> None:
-    """Write the page of a comparison to a file, whole or not at all.
+    """Write the page of a comparison to a file, whole or not at all."""
+    from fbeta.report import shell
 
-    >>> import tempfile
-    >>> from fbeta.comparison.result import Comparison, Table
-    >>> comparison = Comparison(Table("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", "Nothing was run.")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write(comparison, Path(folder, "page.html"))
-    ...     [file.name for file in Path(folder).iterdir()]
-    ['page.html']
-    """
-    text = page(comparison, metric)
-    with replacing(Path(path)) as part:
-        part.write_text(text, encoding="utf-8")
+    shell.write(page(comparison, metric), path)
 
 
 def terminal(comparison: Comparison) -> RenderableType:
@@ -68,6 +56,6 @@ def terminal(comparison: Comparison) -> RenderableType:
     <BLANKLINE>
     Nothing was run.
     """
-    from fbeta.report.console import layout
+    from fbeta.report.comparison_printout import layout
 
     return layout(comparison)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from fbeta.explain import explain
-from fbeta.explain.shapes import Curve, figure_1, term
 from fbeta.metrics import FBeta
 from fbeta.paper.figures.style import COLOURS, LINES, above, beta_handles, figure, plain
 from fbeta.paper.protocol import BETAS
 from fbeta.paper.results import Results
+from fbeta.report.explain import explain
+from fbeta.report.explain.curves import Curve, figure_1, term
 
 ROLES = {"bce": COLOURS["balanced-bce"], "mae": COLOURS["balanced-mae"], "own": COLOURS["surrogate"]}
 P = 0.1

@@ -12,10 +12,10 @@ try:
 except ImportError as error:
     raise ImportError("Figures need matplotlib: pip install 'fbeta[plot]'") from error
 
-from fbeta.explain.shapes import BLUE, ORANGE, VERMILION
 from fbeta.paper.naming import beta_name, dataset_name, loss_name
 from fbeta.paper.protocol import BETAS, Run
 from fbeta.paper.results import Group
+from fbeta.report.png import BLUE, ORANGE, VERMILION
 
 #: Okabe and Ito's palette; BCE, MAE and surrogate as in `fbeta explain`.
 COLOURS = {

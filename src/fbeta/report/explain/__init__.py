@@ -1,28 +1,27 @@
-"""`fbeta explain`: what a metric looks like in ROC space, as plain data first; other modules render it."""
+"""What a metric looks like in ROC space and where to cut by it, as plain data; the modules beside show it."""
 
 from __future__ import annotations
 
 import inspect
 import json
-import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-from fbeta.explain import words
-from fbeta.explain.population import SEPARATIONS, Point, Population, point, population
-from fbeta.explain.words import Condition, Rule
-from fbeta.metrics import Anchors, Confusion, Custom, FBeta, Metric, Pole, check_prevalence
-from fbeta.metrics import metric as read_metric
+from fbeta.metrics import Anchors, Confusion, Custom, FBeta, Metric, Pole, as_metric, check_prevalence
+from fbeta.report.explain import sentences
+from fbeta.report.explain.population import SEPARATIONS, OperatingPoint, Population, point, population
+from fbeta.report.explain.sentences import BestRule, Condition
+from fbeta.report.numerals import clean, short
 
-#: Operating points of the table, from shy to bold.
+#: Operating points of the table, from few positives to many.
 EXAMPLES = ((0.01, 0.4), (0.05, 0.7), (0.1, 0.8), (0.2, 0.9), (0.5, 0.98))
 
 Kind = Literal["pencil", "parallel", "separable", "curved", "one-sided"]
 
 
 @dataclass(frozen=True)
-class Training:
+class LossVerdict:
     """Whether a loss can train for the metric, and why or why not."""
 
     loss: str
@@ -53,17 +52,17 @@ class Explanation:
     anchors: tuple[float, float] | None
     slope: float | None
     conditions: tuple[Condition, ...]
-    rule: Rule
+    rule: BestRule
     half: str
-    points: tuple[Point, ...]
+    points: tuple[OperatingPoint, ...]
     populations: tuple[Population, ...]
-    training: tuple[Training, ...]
+    training: tuple[LossVerdict, ...]
     siblings: tuple[tuple[float, float], ...]
 
     @property
     def spec(self) -> str:
         """The metric's spec, or a function's name; printable characters only."""
-        return words.printable(str(self.metric))
+        return clean(str(self.metric))
 
     @property
     def trainable(self) -> bool:
@@ -74,23 +73,13 @@ class Explanation:
     def pole_text(self) -> str:
         """Where the pole is, in words."""
         if self.pole is not None:
-            x, y = map(words.number, self.pole)
+            x, y = map(short, self.pole)
             return f"({x}, {y}) in ROC space (FPR, TPR)"
-        return (
-            "none"
-            if self.slope is None
-            else f"at infinity, in the direction of slope {words.number(self.slope)}"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain lists, dicts, numbers and strings, the metric as its spec."""
-        rest = {name: value for name, value in self.__dict__.items() if name != "metric"}
-        plain = {name: _plain(value) for name, value in rest.items()}
-        return {"metric": self.spec} | plain
+        return "none" if self.slope is None else f"at infinity, in the direction of slope {short(self.slope)}"
 
     def to_json(self) -> str:
-        """Write as JSON."""
-        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
+        """Write as JSON, the metric as its spec."""
+        return json.dumps(asdict(self) | {"metric": self.spec}, indent=1, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Explanation:
@@ -100,16 +89,17 @@ class Explanation:
         return cls(
             **d
             | {
-                "metric": read_metric(d["metric"]),
+                "metric": as_metric(d["metric"]),
                 "pole": d["pole"] and tuple(d["pole"]),
                 "anchors": d["anchors"] and tuple(d["anchors"]),
                 "conditions": tuple(Condition(**x) for x in d["conditions"]),
-                "rule": Rule(d["rule"]["text"], fit and tuple(fit)),
-                "points": tuple(Point(**x) for x in d["points"]),
+                "rule": BestRule(d["rule"]["text"], fit and tuple(fit)),
+                "points": tuple(OperatingPoint(**x) for x in d["points"]),
                 "populations": tuple(
-                    Population(**x | {k: Point(**x[k]) for k in ("best", "half")}) for x in d["populations"]
+                    Population(**x | {k: OperatingPoint(**x[k]) for k in ("best", "half")})
+                    for x in d["populations"]
                 ),
-                "training": tuple(Training(**x) for x in d["training"]),
+                "training": tuple(LossVerdict(**x) for x in d["training"]),
                 "siblings": tuple(tuple(x) for x in d["siblings"]),
             }
         )
@@ -125,15 +115,15 @@ def explain(metric: Metric | str | Callable[[Any, Any, Any, Any], Any], prevalen
     >>> e.conditions[0].numbers
     '−q₀′/(1 − q₀) = q₁′/(0.4444 + q₁)'
     >>> e.rule.text
-    'δ = M*/5, where M* is the best score within reach.'
+    'δ = M*/5, where M* is the best achievable score.'
 
     Reference: [lee2021], sections 3 and 4
     """
-    m, p = read_metric(metric), check_prevalence(prevalence)
+    m, p = as_metric(metric), check_prevalence(prevalence)
     try:
         anchors: Anchors | None = m.anchors(p)
     except ValueError as error:
-        anchors, unanchored = None, words.printable(str(error))
+        anchors, unanchored = None, clean(str(error))
     else:
         unanchored = ""
     pole = m.pole(p)
@@ -141,7 +131,7 @@ def explain(metric: Metric | str | Callable[[Any, Any, Any, Any], Any], prevalen
     populations = tuple(population(m, p, d) for d in SEPARATIONS)
     kind, lines = _level_lines(m, p, anchors, pole)
     fair = populations[1].best
-    numbers = words.formula(m)
+    numbers = sentences.formula(m)
     finite = anchors is not None and not anchors.at_infinity
     return Explanation(
         metric=m,
@@ -154,9 +144,9 @@ def explain(metric: Metric | str | Callable[[Any, Any, Any, Any], Any], prevalen
         pole=(pole.x, pole.y) if pole is not None and not pole.at_infinity else None,
         anchors=(anchors.negative, anchors.positive) if anchors is not None and finite else None,
         slope=anchors.slope if anchors is not None and not finite else None,
-        conditions=(words.condition(m, anchors, fair, p), *words.standard_conditions(fair)),
-        rule=words.rule(points, p),
-        half=words.half(populations),
+        conditions=(sentences.condition(m, anchors, fair, p), *sentences.standard_conditions(fair)),
+        rule=sentences.best_rule(points, p),
+        half=sentences.half(populations),
         points=points,
         populations=populations,
         training=_training(m, p, unanchored, kind == "parallel"),
@@ -171,17 +161,16 @@ def _about(m: Metric) -> str:
     source = m.function if isinstance(m, Custom) else type(m)
     text = (inspect.getdoc(source) or "").partition("\n")[0]
     written = not text.startswith(f"{type(m).__name__}(")  # dataclasses write a signature where there is none
-    return words.printable(text) if written else ""
+    return clean(text) if written else ""
 
 
 def _level_lines(m: Metric, p: float, anchors: Anchors | None, pole: Pole | None) -> tuple[Kind, str]:
-    number = words.number
     if pole is not None and pole.at_infinity:
-        return "parallel", f"parallel straight lines of slope {number(pole.slope)}"
+        return "parallel", f"parallel straight lines of slope {short(pole.slope)}"
     if pole is not None:
         return "pencil", "straight lines, all through the pole"
     if anchors is not None:
-        pair = f"x₀ = {number(anchors.negative)} and y₀ = {number(anchors.positive)}"
+        pair = f"x₀ = {short(anchors.negative)} and y₀ = {short(anchors.positive)}"
         return "separable", f"curved, but the two rates separate, with anchors {pair}"
     slopes = [m.slopes(Confusion.from_rates(u, t, p)) for u, t in EXAMPLES]
     if all(by_u == 0 for _, by_u in slopes):
@@ -191,25 +180,15 @@ def _level_lines(m: Metric, p: float, anchors: Anchors | None, pole: Pole | None
     return "curved", "curved; they do not meet in one point"
 
 
-def _training(m: Metric, p: float, unanchored: str, parallel: bool) -> tuple[Training, ...]:
-    refusal = words.printable(m.refusal(p) or "")
-    near = (
-        "the absolute error, as the pole is at infinity"
-        if parallel
-        else "the paper's log distance to the anchors"
+def _training(m: Metric, p: float, unanchored: str, parallel: bool) -> tuple[LossVerdict, ...]:
+    if refusal := clean(m.refusal(p) or ""):
+        names = ("TangentLoss", "SoftLoss", "SurrogateLoss")
+        return tuple(LossVerdict(name, False, refusal) for name in names)
+    distance = (
+        "the absolute error, as the pole is at infinity" if parallel else "the log distance to the anchors"
     )
-    if refusal:
-        return tuple(Training(loss, False, refusal) for loss in ("TangentLoss", "SoftLoss", "SurrogateLoss"))
     return (
-        Training("TangentLoss", True, "cross entropy whose class costs follow the metric's slopes"),
-        Training("SoftLoss", True, "the metric itself on soft counts; wants large batches"),
-        Training("SurrogateLoss", not unanchored, unanchored or near),
+        LossVerdict("TangentLoss", True, "cross entropy whose class costs follow the metric's slopes"),
+        LossVerdict("SoftLoss", True, "the metric itself on soft counts; needs large batches"),
+        LossVerdict("SurrogateLoss", not unanchored, unanchored or f"the paper's loss: {distance}"),
     )
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(x) for x in value]
-    if hasattr(value, "__dataclass_fields__"):
-        return {name: _plain(x) for name, x in asdict(value).items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,19 +1,27 @@
-"""Numbers as text, the same on the page and in the terminal. `page.js` writes its own with the same rules."""
+"""Numbers and names from the data as text, the same on pages, in pictures and in the terminal.
+
+`comparison.js` writes its own numbers by the same rules.
+"""
 
 from __future__ import annotations
 
 import math
 import unicodedata
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fbeta.metrics import Confusion
 
 NONE = "–"
+CELLS = ("true positive", "false negative", "false positive", "true negative")
 
 
 def fixed(x: float, digits: int = 3) -> str:
-    """A number with so many decimals; a dash if it is none.
+    """A number with a fixed number of decimals and a true minus sign; a dash for NaN.
 
-    >>> fixed(-0.12345), fixed(-0.0001), fixed(math.nan)
-    ('−0.123', '0.000', '–')
+    >>> fixed(-0.12345), fixed(-0.0001), fixed(math.nan), fixed(12345.6, 1)
+    ('−0.123', '0.000', '–', '12,345.6')
     """
     if not math.isfinite(x):
         return NONE if math.isnan(x) else "∞" if x > 0 else "−∞"
@@ -41,22 +49,42 @@ def between(low: float, high: float, digits: int = 3, *, sign: bool = False) -> 
     return f"{write(low, digits)} to {write(high, digits)}"
 
 
+def short(x: float | None, digits: int = 4, *, zeros: bool = False) -> str:
+    """A number with a few significant digits, with or without the zeros at its end; a dash for None and NaN.
+
+    >>> short(-4 / 9), short(20.0), short(0.01, 2, zeros=True), short(None)
+    ('−0.4444', '20', '0.010', '–')
+    """
+    if x is None or math.isnan(x):
+        return NONE
+    return f"{x:{'#' * zeros}.{digits}g}".replace("-", "−")
+
+
+def cut(x: float, digits: int = 6) -> str:
+    """A cut that can be copied into a program; "none" or "all" where it is infinite.
+
+    >>> cut(0.25), cut(1 / 3), cut(math.inf)
+    ('0.25', '0.333333', 'none')
+    """
+    if not math.isfinite(x):
+        return NONE if math.isnan(x) else "none" if x > 0 else "all"
+    return f"{x:.{digits}g}"
+
+
 def p_value(p: float) -> str:
-    """A p value with no more digits than anybody should read.
+    """A p value with two or three decimals.
 
     >>> p_value(0.0004), p_value(0.012), p_value(0.34)
     ('< 0.001', '0.012', '0.34')
     """
-    if math.isnan(p):
-        return NONE
     return "< 0.001" if p < 0.001 else fixed(p, 3 if p < 0.1 else 2)
 
 
 def percent(share: float) -> str:
     """A share in percent.
 
-    >>> percent(0.0123)
-    '1.23 %'
+    >>> percent(0.0123), percent(math.nan)
+    ('1.23 %', '–')
     """
     return f"{fixed(100 * share, 2)} %" if math.isfinite(share) else NONE
 
@@ -70,24 +98,15 @@ def count(x: float) -> str:
     return fixed(x, 0 if not math.isfinite(x) or x == round(x) else 1)
 
 
-def cut(x: float, digits: int = 6) -> str:
-    """A cut, in so many significant digits that can be copied into a program.
+def cells(c: Confusion) -> str:
+    """The four counts of a confusion matrix in words.
 
-    >>> cut(0.25), cut(1 / 3), cut(math.inf)
-    ('0.25', '0.333333', 'none')
+    >>> from fbeta.metrics import Confusion
+    >>> cells(Confusion(tp=39, fp=1, fn=0, tn=1129))
+    '39 true positives, 0 false negatives, 1 false positive, 1,129 true negatives'
     """
-    if not math.isfinite(x):
-        return NONE if math.isnan(x) else "none" if x > 0 else "all"
-    return f"{x:.{digits}g}"
-
-
-def significant(x: float, digits: int) -> str:
-    """A number with so many significant digits, zeros at its end included.
-
-    >>> significant(0.0097, 2), significant(0.01, 2), significant(math.nan, 2)
-    ('0.0097', '0.010', '–')
-    """
-    return f"{x:#.{digits}g}" if math.isfinite(x) else NONE
+    named = zip((c.tp, c.fn, c.fp, c.tn), CELLS, strict=True)
+    return ", ".join(f"{count(n)} {name}{'s' * (n != 1)}" for n, name in named)
 
 
 def duration(seconds: float) -> str:
@@ -109,7 +128,7 @@ def duration(seconds: float) -> str:
 
 
 def digits_for(values: Iterable[float]) -> int:
-    """How many decimals scores of this size need: three of them, unless all are tiny or large.
+    """How many decimals scores of this size need: three, unless all are tiny or large.
 
     >>> digits_for([0.81, 0.7]), digits_for([-0.0021, -0.0019]), digits_for([-250.0])
     (3, 5, 1)
@@ -123,7 +142,7 @@ def digits_for(values: Iterable[float]) -> int:
 
 
 def clean(text: str) -> str:
-    """Text from the data as it can be shown: control marks, and those that turn the reading order, become �.
+    """Text from the data that is safe to show: control characters, and those that turn the reading order, become �.
 
     >>> clean("a\\x00b\\u202ec"), clean("ä <b>")
     ('a�b�c', 'ä <b>')

@@ -1,4 +1,4 @@
-"""The sentences of an explanation: formula, gradient condition, decision rule. Numbers in, text out."""
+"""The sentences of an explanation: formula, gradient condition, best rule. Numbers in, text out."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fbeta.explain.population import Point, Population, value_or_none
 from fbeta.metrics import Anchors, Confusion, Metric
+from fbeta.report.explain.population import OperatingPoint, Population, value_or_none
+from fbeta.report.numerals import clean, short
 
 CELLS = ("TP", "FP", "FN", "TN")
 
@@ -26,29 +27,11 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Rule:
+class BestRule:
     """Best decision: positive where η ≥ δ. `fit` holds A, B, C of δ = (A + B·M)/(1 + C·M) where δ is such."""
 
     text: str
     fit: tuple[float, float, float] | None
-
-
-def number(x: float | None, digits: int = 4) -> str:
-    """Write a number the way people do: few digits, a true minus sign.
-
-    >>> number(-4 / 9), number(20.0), number(None)
-    ('−0.4444', '20', '–')
-    """
-    return "–" if x is None else f"{x:.{digits}g}".replace("-", "−")
-
-
-def printable(text: str) -> str:
-    """A user's string without control characters, which a terminal would obey.
-
-    >>> printable("score\\x1b[31m")
-    'score?[31m'
-    """
-    return "".join(x if x.isprintable() else "?" for x in text)
 
 
 def times(x: float, digits: int = 4) -> str:
@@ -57,7 +40,7 @@ def times(x: float, digits: int = 4) -> str:
     >>> times(0.5), times(1.0)
     ('0.5·', '')
     """
-    return "" if math.isclose(x, 1, rel_tol=1e-9) else f"{number(x, digits)}·"
+    return "" if math.isclose(x, 1, rel_tol=1e-9) else f"{short(x, digits)}·"
 
 
 def formula(metric: Metric) -> str:
@@ -84,14 +67,14 @@ def formula(metric: Metric) -> str:
     return f"{above} / {below}"
 
 
-def condition(metric: Metric, anchors: Anchors | None, at: Point, prevalence: float) -> Condition:
+def condition(metric: Metric, anchors: Anchors | None, at: OperatingPoint, prevalence: float) -> Condition:
     r"""The paper's condition on the gradients of q₀ = 1 − t and q₁ = u, for any metric.
 
     .. math:: -\frac{q_0'}{|1 - q_0 - y_0|} = \frac{q_1'}{|q_1 - x_0|}, \qquad \text{else}\quad
               -\frac{\partial M}{\partial t}\,q_0' = -\frac{\partial M}{\partial u}\,q_1'
 
     >>> from fbeta.metrics import FBeta
-    >>> c = condition(FBeta(2), FBeta(2).anchors(0.1), Point(0.1, 0.8, None, None), prevalence=0.1)
+    >>> c = condition(FBeta(2), FBeta(2).anchors(0.1), OperatingPoint(0.1, 0.8, None, None), prevalence=0.1)
     >>> c.numbers, round(c.slope, 4)
     ('−q₀′/(1 − q₀) = q₁′/(0.4444 + q₁)', 1.4694)
 
@@ -100,24 +83,24 @@ def condition(metric: Metric, anchors: Anchors | None, at: Point, prevalence: fl
     c = Confusion.from_rates(at.fpr, at.tpr, prevalence)
     by_t = value_or_none(lambda: metric.slopes(c)[0])
     by_u = value_or_none(lambda: metric.slopes(c)[1])
-    slope = by_u / by_t if by_t and by_u is not None else None
+    slope = value_or_none(lambda: by_u / by_t) if by_t and by_u is not None else None
     if anchors is None:
-        text, numbers = "−s_t·q₀′ = s_u·q₁′", f"−{number(by_t)}·q₀′ = {number(by_u)}·q₁′"
+        text, numbers = "−s_t·q₀′ = s_u·q₁′", f"−{short(by_t)}·q₀′ = {short(by_u)}·q₁′"
     elif anchors.at_infinity:
         text, numbers = "−q₀′ = m·q₁′", f"−q₀′ = {times(anchors.slope)}q₁′"
     else:
         x0, y0 = anchors.negative, anchors.positive
         text = "−q₀′/|1 − q₀ − y₀| = q₁′/|q₁ − x₀|"
-        near = f"{number(1 - y0)} − q₀" if y0 <= 0 else f"{_plus(y0 - 1)}q₀"
-        far = "q₁" if x0 == 0 else f"({_plus(-x0)}q₁)" if x0 < 0 else f"({number(x0)} − q₁)"
+        near = f"{short(1 - y0)} − q₀" if y0 <= 0 else f"{_plus(y0 - 1)}q₀"
+        far = "q₁" if x0 == 0 else f"({_plus(-x0)}q₁)" if x0 < 0 else f"({short(x0)} − q₁)"
         numbers = f"−q₀′/({near}) = q₁′/{far}"
-    return Condition(printable(str(metric)), text, numbers, slope)
+    return Condition(clean(str(metric)), text, numbers, slope)
 
 
-def standard_conditions(at: Point) -> tuple[Condition, Condition]:
+def standard_conditions(at: OperatingPoint) -> tuple[Condition, Condition]:
     """The same condition of the two class-balanced losses that the paper compares with.
 
-    >>> bce, mae = standard_conditions(Point(0.2, 0.8, None, None))
+    >>> bce, mae = standard_conditions(OperatingPoint(0.2, 0.8, None, None))
     >>> bce.numbers, round(bce.slope, 4), mae.slope
     ('−q₀′/(1 − q₀) = q₁′/(1 − q₁)', 1.0, 1.0)
 
@@ -128,36 +111,36 @@ def standard_conditions(at: Point) -> tuple[Condition, Condition]:
     return Condition("BCE", bce, bce, slope), Condition("MAE", "−q₀′ = q₁′", "−q₀′ = q₁′", 1.0)
 
 
-def rule(points: Sequence[Point], prevalence: float) -> Rule:
+def best_rule(points: Sequence[OperatingPoint], prevalence: float) -> BestRule:
     """Read the decision rule off a handful of operating points: does δ follow from the score, and how?
 
-    >>> from fbeta.explain.population import point
+    >>> from fbeta.report.explain.population import point
     >>> from fbeta.metrics import FBeta
-    >>> rule([point(FBeta(2), u, t, 0.1) for u, t in [(0.1, 0.5), (0.2, 0.9), (0.1, 0.8), (0.5, 0.9)]], 0.1)
-    Rule(text='δ = M*/5, where M* is the best score within reach.', fit=(0.0, 0.2, 0.0))
+    >>> best_rule([point(FBeta(2), u, t, 0.1) for u, t in [(0.1, 0.5), (0.2, 0.9), (0.1, 0.8), (0.5, 0.9)]], 0.1)
+    BestRule(text='δ = M*/5, where M* is the best achievable score.', fit=(0.0, 0.2, 0.0))
 
     Reference: [ye2012], [narasimhan2015]
     """
     known = [(p.score, p.delta) for p in points if p.score is not None and p.delta is not None]
     fit = _fit(known)
     if fit is None:
-        return Rule("δ = g₀/(g₀ + g₁) at the best operating point; no formula in the score alone.", None)
+        return BestRule("δ = g₀/(g₀ + g₁) at the best operating point; no formula in the score alone.", None)
     a, b, c = fit
     if b == 0:
-        return Rule(_constant(a, prevalence), fit)
+        return BestRule(_constant(a, prevalence), fit)
     if a == 0 and c == 0 and math.isclose(1 / b, round(1 / b, 4)):
-        delta = "M*" if b == 1 else f"M*/{number(1 / b, 6)}"  # 1 + β² of F_β is the familiar number
+        delta = "M*" if b == 1 else f"M*/{short(1 / b, 6)}"  # 1 + β² of F_β is the familiar number
     else:
-        above = f"{_plus(a)}{times(b)}M*" if b > 0 else f"{number(a)} − {times(-b)}M*"
+        above = f"{_plus(a)}{times(b)}M*" if b > 0 else f"{short(a)} − {times(-b)}M*"
         below = f"1 {'+' if c > 0 else '−'} {times(abs(c))}M*"
         delta = above if c == 0 else f"{above}/({below})" if a == 0 else f"({above})/({below})"
-    return Rule(f"δ = {delta}, where M* is the best score within reach.", fit)
+    return BestRule(f"δ = {delta}, where M* is the best achievable score.", fit)
 
 
 def half(populations: Sequence[Population]) -> str:
     """Say in plain words where the cut ½ on calibrated probabilities is wrong, and what it costs.
 
-    >>> from fbeta.explain.population import population
+    >>> from fbeta.report.explain.population import population
     >>> from fbeta.metrics import Accuracy
     >>> half([population(Accuracy(), 0.1, 2.0)])
     '½ is the right cut on calibrated probabilities.'
@@ -168,15 +151,15 @@ def half(populations: Sequence[Population]) -> str:
     if all(off < 0.005 for off in offs):
         word = "½ is too high a cut: it misses positives worth finding"
     elif all(off > -0.005 for off in offs):
-        word = "½ is too low a cut: it lets in false alarms"
+        word = "½ is too low a cut: it accepts too many false positives"
     else:
         word = "½ is too high or too low, depending on the classifier"
     worst = max(populations, key=lambda p: p.lost or 0.0)
     if not worst.lost or worst.lost < 5e-4 * abs(worst.best.score or 0.0):
-        return f"{word}, but in the examples below that hardly costs anything."
+        return f"{word}, but in the examples below that costs almost nothing."
     return (
-        f"{word}. At AUC {worst.auc:.2f} the best cut is {number(worst.cut, 2)}, and ½ scores "
-        f"{number(worst.half.score, 3)} instead of {number(worst.best.score, 3)}."
+        f"{word}. At AUC {worst.auc:.2f} the best cut is {short(worst.cut, 2)}, and ½ scores "
+        f"{short(worst.half.score, 3)} instead of {short(worst.best.score, 3)}."
     )
 
 
@@ -188,10 +171,10 @@ def _constant(delta: float, prevalence: float) -> str:
     if math.isclose(delta, 0.5, rel_tol=1e-6):
         return "δ = ½, at every operating point."
     which = ", the prevalence" if math.isclose(delta, prevalence, rel_tol=1e-6) else ""
-    odds = number((1 - delta) / delta)
+    odds = short((1 - delta) / delta)
     return (
-        f"δ = 1/(1 + {odds}) = {number(delta)}{which}, at every operating point: a missed positive weighs as "
-        f"much as {odds} false alarms."
+        f"δ = 1/(1 + {odds}) = {short(delta)}{which}, at every operating point: a false negative weighs as much as "
+        f"{odds} false positives."
     )
 
 
@@ -233,4 +216,4 @@ def _linear(weights: Sequence[float]) -> str:
 
 
 def _plus(x: float) -> str:
-    return "" if x == 0 else f"{number(x)} + "
+    return "" if x == 0 else f"{short(x)} + "

@@ -16,7 +16,7 @@ SEPARATIONS = (1.0, 2.0, 3.0)
 
 
 @dataclass(frozen=True)
-class Point:
+class OperatingPoint:
     """An operating point: where it lies, what it scores, and δ, above which a row is worth calling positive.
 
     Score and δ are None where the metric's formula has no value.
@@ -38,8 +38,8 @@ class Population:
     separation: float
     auc: float
     cut: float
-    best: Point
-    half: Point
+    best: OperatingPoint
+    half: OperatingPoint
 
     @property
     def lost(self) -> float | None:
@@ -49,7 +49,7 @@ class Population:
         return max(0.0, self.best.score - self.half.score)
 
 
-def point(metric: Metric, fpr: float, tpr: float, prevalence: float) -> Point:
+def point(metric: Metric, fpr: float, tpr: float, prevalence: float) -> OperatingPoint:
     r"""Score a point of ROC space, and say from which probability on a row there is worth calling positive.
 
     .. math:: \delta = \frac{g_0}{g_0 + g_1}
@@ -61,7 +61,9 @@ def point(metric: Metric, fpr: float, tpr: float, prevalence: float) -> Point:
     """
     c = Confusion.from_rates(fpr, tpr, prevalence)
     score = value_or_none(lambda: metric(c))
-    return Point(fpr, tpr, score, None if score is None else value_or_none(lambda: metric.best_cut(c)))
+    return OperatingPoint(
+        fpr, tpr, score, None if score is None else value_or_none(lambda: metric.best_cut(c))
+    )
 
 
 def population(metric: Metric, prevalence: float, separation: float) -> Population:
@@ -84,18 +86,18 @@ def population(metric: Metric, prevalence: float, separation: float) -> Populati
         return _logistic(odds + d * s - d * d / 2)
 
     @cache
-    def at(s: float) -> Point:
+    def at(s: float) -> OperatingPoint:
         return point(metric, *rates(s, d), prevalence)
 
-    def short(s: float) -> bool:
+    def too_low(s: float) -> bool:
         """Whether the row at the cut is not worth calling positive, so that the cut must rise."""
         delta = at(s).delta
         return delta is not None and eta(s) < delta
 
     grid = [-37.0 + i * (74.0 + d) / 800 for i in range(801)]
-    below = [short(s) for s in grid]
+    below = [too_low(s) for s in grid]
     turns = [
-        _bisect(short, low, high)
+        _bisect(too_low, low, high)
         for low, high, a, b in zip(grid, grid[1:], below, below[1:], strict=False)
         if a and not b
     ]
@@ -116,7 +118,7 @@ def rates(s: float, separation: float) -> tuple[float, float]:
     >>> [round(x, 4) for x in rates(1.0, separation=2.0)]
     [0.1587, 0.8413]
     """
-    return _upper_tail(s), _upper_tail(s - separation)
+    return 0.5 * math.erfc(s / math.sqrt(2)), 0.5 * math.erfc((s - separation) / math.sqrt(2))
 
 
 def value_or_none(formula: Callable[[], Any]) -> float | None:
@@ -128,20 +130,16 @@ def value_or_none(formula: Callable[[], Any]) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _upper_tail(s: float) -> float:
-    return 0.5 * math.erfc(s / math.sqrt(2)) if math.isfinite(s) else float(s < 0)
-
-
 def _logistic(x: float) -> float:
     return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
 
 
-def _height(p: Point) -> float:
+def _height(p: OperatingPoint) -> float:
     return -math.inf if p.score is None else p.score
 
 
-def _bisect(short: Callable[[float], bool], low: float, high: float) -> float:
+def _bisect(too_low: Callable[[float], bool], low: float, high: float) -> float:
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if short(middle) else (low, middle)
+        low, high = (middle, high) if too_low(middle) else (low, middle)
     return (low + high) / 2

@@ -1,0 +1,138 @@
+"""The page of a comparison: what it says, handed to a template that escapes every string."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from fbeta.comparison.result import Comparison
+from fbeta.metrics import Confusion, Cost, Metric, as_metric
+from fbeta.report import comparison_charts as charts
+from fbeta.report import method_rows, numerals, shell
+from fbeta.report.method_rows import MethodRow
+from fbeta.report.slider import Slider, slider
+from fbeta.report.svg import bar, sample, svg
+
+#: With more methods than this the pictures start with a few of them.
+CROWD = 7
+
+
+def page(comparison: Comparison, metric: Metric | Callable[..., Any] | None = None) -> str:
+    """Compose the page.
+
+    >>> from fbeta.comparison.result import Table
+    >>> table = Table("<b>", "y", "1", 9, 2, 1)
+    >>> "&lt;b&gt; by MCC" in page(Comparison(table, "mcc", "MCC", (), "", "", "Nothing was run."))
+    True
+    """
+    own, title = _metric(comparison, metric), comparison.title
+    rows = method_rows.method_rows(comparison)
+    digits = method_rows.digits(rows)
+    sliders = {row.index: made for row in rows if (made := slider(row, own)) is not None}
+    live = [row for row in rows if row.index in sliders]
+    chosen = next((row for row in live if row.winner), live[0] if live else None)
+    prevalence = sliders[chosen.index].prevalence if chosen else math.nan
+    trained, zoom = charts.trained(rows), charts.zoom(live)
+    costs, costs_note = _costs(title, own, chosen, sliders)
+    body = shell.fill(
+        shell.resource("comparison.html"),
+        c=comparison,
+        about=method_rows.about(comparison),
+        protocol=method_rows.protocol(comparison),
+        p_value_note=method_rows.p_value_note(comparison),
+        formula=own.formula,
+        rows=rows,
+        ranked=method_rows.ranked(rows),
+        digits=digits,
+        scale=method_rows.scale(rows, lambda row: (row.candidate.score, row.candidate.at_half)),
+        difference_scale=method_rows.scale(rows, lambda row: (row.difference,), 0.0),
+        shown=_shown_first(rows),
+        live=live,
+        chosen=chosen,
+        costs=costs,
+        costs_note=costs_note,
+        pole=_pole(own, prevalence),
+        zoom=zoom,
+        roc=charts.roc(live, sliders, own, prevalence, title) if live else None,
+        roc_zoom=charts.roc(live, sliders, own, prevalence, title, zoom) if live and zoom < 1 else None,
+        precision_recall=charts.precision_recall(live, sliders, prevalence) if live else None,
+        calibration=charts.calibration(rows) if any(row.candidate.calibration.rows for row in rows) else None,
+        courses=charts.courses(trained, title) if trained else None,
+        scatters=charts.scatters(trained, title),
+        numerals=numerals,
+        bar=bar,
+        svg=svg,
+        key=lambda row: sample(charts.key(row)),
+    )
+    took = f"Took {numerals.duration(comparison.seconds)}" if comparison.seconds else ""
+    machine = f" on {comparison.machine}" if took and comparison.machine else ""
+    return shell.page(
+        f"{comparison.table.name} by {title}",
+        body,
+        footer=f"{took}{machine}." if took else "",
+        script=shell.resource("comparison.js"),
+        data={"digits": digits, "methods": {i: _data(s, rows[i].name, digits) for i, s in sliders.items()}},
+    )
+
+
+def _metric(comparison: Comparison, metric: Metric | Callable[..., Any] | None) -> Metric:
+    if metric is not None:
+        return as_metric(metric)
+    try:
+        return as_metric(comparison.metric)
+    except ValueError as error:
+        raise ValueError(
+            f"The comparison's metric is not known here: {error} Give your own as report.page(comparison, metric=…)."
+        ) from None
+
+
+def _data(slider: Slider, name: str, digits: int) -> dict[str, Any]:
+    """What the script needs of a method: counts as they are, scores as they are shown, cuts as text."""
+    return asdict(slider) | {
+        "name": numerals.clean(name),
+        "cut": [numerals.cut(x) for x in slider.cut],
+        # Rounded once, here: the page can only show what Python would.
+        "score": [round(x, digits) if math.isfinite(x) else None for x in slider.score],
+    }
+
+
+def _shown_first(rows: list[MethodRow]) -> set[int]:
+    """The methods that pictures show first: all, or of many the best on out-of-fold rows and the baseline."""
+    if len(rows) <= CROWD:
+        return {row.index for row in rows}
+    order = method_rows.ranked(rows)
+    named = [row for row in rows if row.winner or row.baseline]
+    learnt = charts.trained(order)  # of which the courses of training show at least some
+    return {row.index for row in [*named, *order[: CROWD - 4], *learnt[:2]]}
+
+
+def _costs(
+    title: str, metric: Metric, chosen: MethodRow | None, sliders: dict[int, Slider]
+) -> tuple[tuple[str, str], str]:
+    """Costs of a false positive and a false negative to start with: the metric's own where it operates."""
+    if isinstance(metric, Cost):
+        return (f"{metric.fp:g}", f"{metric.fn:g}"), "The metric's own costs."
+    if chosen is None:
+        return ("1", "1"), ""
+    s = sliders[chosen.index]
+    tp, fp = s.tp[s.own], s.fp[s.own]
+    delta = float(metric.best_cut(Confusion(tp, fp, s.positives - tp, s.negatives - fp)))
+    if not 1e-4 < delta < 1 - 1e-4:
+        return ("1", "1"), ""
+    ratio = float(f"{(1 - delta) / delta:.2g}")
+    return ("1", f"{ratio:g}"), (
+        f"The costs start at the trade-off that {title} itself makes at the cut of {chosen.name}: one false negative "
+        f"weighs as much as {ratio:g} false positives. Enter your own."
+    )
+
+
+def _pole(metric: Metric, prevalence: float) -> str:
+    """What the lines of equal score are like, in words."""
+    pole = metric.pole(prevalence) if 0 < prevalence < 1 else None
+    if pole is None:
+        return "which are curved"
+    if pole.at_infinity:
+        return f"which are parallel, of slope {numerals.short(pole.slope, 3)}"
+    return f"all from the pole ({numerals.short(pole.x, 3)}, {numerals.short(pole.y, 3)})"

@@ -1,0 +1,114 @@
+"""A comparison in the terminal."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from fbeta.comparison.result import Comparison, Interval
+from fbeta.report import method_rows, numerals
+from fbeta.report.chart import Pair
+from fbeta.report.console import indented, plain, table
+from fbeta.report.method_rows import MethodRow
+
+#: Letters of an interval's bar.
+BAR = 17
+#: Columns of numbers after the score and its interval.
+HEADS = ("at ½", "Δ baseline", "p", "Brier", "cut", "time")
+
+
+def layout(comparison: Comparison) -> RenderableType:
+    """Lay out a comparison for 100 columns, or somewhat fewer.
+
+    >>> from fbeta.comparison.result import Table as Data
+    >>> type(layout(Comparison(Data("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", "Nothing."))).__name__
+    'Group'
+    """
+    rows = method_rows.ranked(method_rows.method_rows(comparison))
+    name, title = plain(comparison.table.name, "bold"), plain(comparison.title, "bold")
+    parts: list[RenderableType] = [
+        Text.assemble(name, " by ", title),
+        plain(method_rows.about(comparison), "dim"),
+        *(plain(f"! {note}", "dim") for note in comparison.table.notes),
+        "",
+    ]
+    if not rows:
+        return Group(*parts, plain(comparison.recommendation))
+    remarks = [
+        indented(Text.assemble(plain(r.name, "yellow"), plain(f": {r.remark}"))) for r in rows if r.remark
+    ]
+    tests = method_rows.p_value_note(comparison)
+    note = f"{method_rows.protocol(comparison)}{f' p: {tests}.' if tests else ''}"
+    parts += [_Methods(comparison.title, rows), *([""] * bool(remarks)), *remarks, ""]
+    return Group(*parts, plain(comparison.recommendation, "bold"), plain(note, "dim"))
+
+
+@dataclass(frozen=True)
+class _Methods:
+    """The table of methods; a terminal narrower than 96 columns gets fewer of their numbers."""
+
+    title: str
+    rows: list[MethodRow]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self._table(narrow=options.max_width < 96)
+
+    def _table(self, *, narrow: bool) -> Table:
+        digits = method_rows.digits(self.rows)
+        across = method_rows.scale(self.rows, lambda row: (row.candidate.score,))
+        made = table()
+        made.add_column("", overflow="fold", min_width=12)
+        made.add_column(plain(self.title), justify="right", overflow="fold", max_width=12)
+        made.add_column("95 % interval", no_wrap=True)
+        heads = [head for head in HEADS if not (narrow and head in ("Brier", "time"))]
+        for head in heads:
+            made.add_column(head, justify="right", no_wrap=True)
+        for row in self.rows:
+            style = "bold green" if row.winner else ""
+            cells: tuple[RenderableType, ...] = (
+                numerals.fixed(row.candidate.at_half.mean, digits),
+                _difference(row, digits),
+                numerals.p_value(row.difference.p),
+                numerals.short(row.brier, 2, zeros=True),
+                numerals.cut(row.cut, 2),
+                numerals.duration(row.candidate.seconds),
+            )
+            made.add_row(
+                plain(row.name + " ★" * row.winner, style),
+                Text(numerals.fixed(row.candidate.score.mean, digits), style),
+                bar(row.candidate.score, across, 11 if narrow else BAR),
+                *(cell for head, cell in zip(HEADS, cells, strict=True) if head in heads),
+            )
+        return made
+
+
+def bar(value: Interval, scale: Pair, places: int = BAR) -> Text:
+    """An interval as a bar of letters, its mean as a point.
+
+    >>> bar(Interval(0.5, 0.0, 1.0), (0.0, 1.0), 9).plain
+    '├───●───┤'
+    """
+    if not all(map(math.isfinite, (value.mean, value.low, value.high))):
+        return Text(numerals.NONE, "dim")
+    if not scale[0] <= value.mean <= scale[1]:
+        return Text("◂" if value.mean < scale[0] else "▸".rjust(places), "dim")
+    low, mean, high = (
+        min(places - 1, max(0, round((places - 1) * (x - scale[0]) / (scale[1] - scale[0]))))
+        for x in (value.low, value.mean, value.high)
+    )
+    letters = [" "] * places
+    letters[low : high + 1] = "─" * (high + 1 - low)
+    letters[low], letters[high] = "├", "┤"
+    letters[mean] = "●"
+    return Text("".join(letters))
+
+
+def _difference(row: MethodRow, digits: int) -> Text:
+    if row.baseline:
+        return Text("baseline", "dim")
+    sure = "green" if row.difference.low > 0 else "red" if row.difference.high < 0 else ""
+    return Text(numerals.signed(row.difference.mean, digits), sure)

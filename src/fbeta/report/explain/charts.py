@@ -1,0 +1,121 @@
+"""The pictures of an explanation: ROC space, and the two panels of the paper's Figure 1."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fbeta.report import level_lines
+from fbeta.report.chart import Chart, Key, Label, Line, Mark
+from fbeta.report.explain import Explanation
+from fbeta.report.explain.curves import Curve, figure_1, roc, top_of
+from fbeta.report.numerals import short
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Cells of ROC space across, each with its score.
+CELLS = 32
+#: How curves look, those drawn first before the others.
+LOOKS = {"sibling": "s thin c0", "bce": "s wide c1", "mae": "s c5", "own": "s c2"}
+#: How ROC curves look, from the hardest classes to the easiest.
+CURVES = ("s c1 slim", "s c1", "s c1 best")
+#: Shape and look of a point.
+CUTS = {"best cut": (2, "p c2"), "cut at ½": (0, "p c5")}
+
+
+def roc_space(e: Explanation) -> Chart:
+    """The score over ROC space, its level lines, and ROC curves of known populations with their best cut and ½.
+
+    >>> from fbeta.report.explain import explain
+    >>> [key.label for key in roc_space(explain("mcc", prevalence=0.1)).legend]
+    ['AUC 0.76', 'AUC 0.92', 'AUC 0.98', 'best cut', 'cut at ½']
+    """
+    pole = e.pole if e.pole is not None and all(-0.8 <= x <= 1.8 for x in e.pole) else None
+    where = "" if e.pole is None else f"pole ({short(e.pole[0], 3)}, {short(e.pole[1], 3)})"
+    x, y = _window(pole)
+    axes = "false positive rate u", "true positive rate t"
+    chart = Chart(_title(e), x, y, *axes, height=330, margins=(22, 32, 38, 46))
+    middles = (np.arange(CELLS) + 0.5) / CELLS
+    chart.surface = level_lines.surface(e.metric, *np.meshgrid(middles, middles), e.prevalence).tolist()
+    lines = level_lines.level_lines(e.metric, e.prevalence)
+    level_lines.add(chart, lines)
+    for p, look in zip(e.populations, CURVES, strict=True):
+        name = f"AUC {p.auc:.2f}"
+        chart.lines.append(Line(roc(p.separation), look, f"{name}, d′ = {p.separation:g}"))
+        chart.legend.append(Key(name, look))
+        for what, cut, at in (("cut at ½", 0.5, p.half), ("best cut", p.cut, p.best)):
+            note = f"{what} ({short(cut, 3)}), {name}: score {short(at.score, 3)}"
+            chart.marks.append(Mark((at.fpr, at.tpr), *CUTS[what], r=5, title=note))
+    chart.legend += [Key(what, "", look, shape) for what, (shape, look) in CUTS.items()]
+    if pole is not None:
+        near = 0 if pole[0] <= 0 else -1
+        chart.lines += [Line([pole, line.points[near]], "level dotted") for line in lines]
+        chart.marks.append(Mark(pole, 0, "p pole", r=4.5, title=where))
+        left = pole[0] < 0.5
+        chart.labels.append(Label(pole, where, "strong" if left else "strong end", down=17 if left else -10))
+    elif where:
+        chart.labels.append(Label((0.03, 0.03), f"{where}, outside the picture"))
+    return chart
+
+
+def loss_panels(e: Explanation) -> list[Chart]:
+    """Panels (a) and (b) of the paper's Figure 1 for this metric.
+
+    >>> from fbeta.report.explain import explain
+    >>> [chart.label for chart in loss_panels(explain("mcc", prevalence=0.1))]
+    ['Cost of false negatives', 'Cost of false positives']
+    """
+    panels = figure_1(e)
+    top = top_of(panels)
+    return [
+        _losses("Cost of false negatives", "share of positives missed, q₀", panels[0], top),
+        _losses("Cost of false positives", "share of negatives flagged, q₁", panels[1], top),
+    ]
+
+
+def figure(e: Explanation) -> Figure:
+    """All three for a PNG: the paper's Figure 1 on the left, ROC space on the right.
+
+    >>> from fbeta.report.explain import explain
+    >>> len(figure(explain("fbeta:beta=2", prevalence=0.1)).axes)
+    3
+    """
+    from fbeta.report.png import draw
+
+    return draw(f"{e.spec} at prevalence {e.prevalence:g}", roc_space(e), loss_panels(e))
+
+
+def _losses(label: str, rate: str, curves: list[Curve], top: float) -> Chart:
+    chart = Chart(label, (0, 1), (0, top), rate, "loss (0 at q = 0)", margins=(12, 36, 38, 46))
+    chart.legend = [Key(c.label, LOOKS[c.role]) for c in curves if c.role != "sibling"]
+    for c in sorted(curves, key=lambda c: list(LOOKS).index(c.role)):
+        points = list(zip(c.x.tolist(), c.y.tolist(), strict=True))
+        chart.lines.append(Line(points, LOOKS[c.role], c.label))
+        at = max(p for p in points if p[1] <= top)
+        if c.role == "sibling" and at[0] > 0.15:
+            chart.labels.append(Label(at, c.label, "faint", right=4, down=10 if at[0] < 0.99 else 3.5))
+    if not any(c.role == "own" for c in curves):
+        chart.labels.append(Label((0.03, 0.9 * top), "no loss trains for this metric"))
+    return chart
+
+
+def _window(pole: tuple[float, float] | None) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The unit square with a little room, and the pole where it is near."""
+    left, right, bottom, top = -0.03, 1.03, -0.03, 1.0
+    if pole is not None:
+        left, right = min(left, pole[0] - 0.1), max(right, pole[0] + 0.1)
+        bottom, top = min(bottom, pole[1] - 0.12), max(top, pole[1] + 0.1)
+    return (left, right), (bottom, top)
+
+
+def _title(e: Explanation) -> str:
+    """What ROC space shows, in plain words."""
+    return {
+        "pencil": "Equal scores lie on lines through the pole",
+        "parallel": "Equal scores lie on parallel lines",
+        "separable": "Equal scores lie on curves, without a pole",
+        "curved": "Equal scores lie on curves, without a pole",
+        "one-sided": f"Equal scores lie on {e.level_lines.partition(':')[0]} lines",
+    }[e.kind]

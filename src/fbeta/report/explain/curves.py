@@ -1,0 +1,122 @@
+"""The curves in the pictures of a metric, as arrays: the paper's Figure 1, and ROC curves of known populations."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbeta.metrics import Anchors
+from fbeta.report.explain import Explanation
+from fbeta.report.explain.population import rates
+from fbeta.report.explain.sentences import times
+from fbeta.report.numerals import short
+
+Array = NDArray[np.float64]
+Role = Literal["bce", "mae", "own", "sibling"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line with a name and a role, which decides its colour."""
+
+    label: str
+    role: Role
+    x: Array
+    y: Array
+
+
+def term(anchor: float, q: Array, *, positive: bool, scale: float = 1.0) -> Array:
+    r"""One class's part of the class-balanced surrogate as a function of its error rate, 0 at q = 0.
+
+    .. math:: -\log \frac{1 - q - y_0}{1 - y_0} \ \text{(positives)}, \qquad
+              \log \frac{q - x_0}{-x_0} \ \text{(negatives)}
+
+    An anchor beyond 1 is the mirror image: distance and sign of the logarithm turn around.
+
+    Shape: `q` ``(n,)``, result ``(n,)``.
+
+    >>> term(-1.0, np.array([0.0, 1.0]), positive=False).round(4)
+    array([0.    , 0.6931])
+
+    Reference: [lee2021], figure 1
+    """
+    place = 1 - q if positive else q
+    start = 1.0 if positive else 0.0
+    with np.errstate(divide="ignore"):
+        rise = np.log(np.abs(place - anchor) / abs(start - anchor))
+    grows = (anchor <= 0) != positive  # the distance grows with the error
+    return scale * (rise if grows else -rise)
+
+
+def figure_1(e: Explanation, n: int = 241) -> tuple[list[Curve], list[Curve]]:
+    """Panels (a) and (b) of the paper's Figure 1 for this metric: what each loss makes of the two error rates.
+
+    Every curve is shifted to start at 0. A metric without anchors shows the tangent loss at its best point,
+    one that no loss can train for shows the standard losses alone.
+
+    Shape: curves of `n` points.
+
+    >>> from fbeta.report.explain import explain
+    >>> a, b = figure_1(explain("fbeta:beta=1", prevalence=0.5))
+    >>> [c.label for c in b if c.role != "sibling"]
+    ['BCE  −log(1 − q)', 'MAE  q', 'surrogate  log(1 + q)']
+
+    Reference: [lee2021], figure 1
+    """
+    q = 1 - (1 - np.linspace(0, 0.98, n)) ** 2  # closer together where BCE is steep
+    standard = [Curve("BCE  −log(1 − q)", "bce", q, -np.log1p(-q)), Curve("MAE  q", "mae", q, q)]
+    a, b = list(standard), list(standard)
+    if not e.trainable:
+        return a, b
+    if e.slope is not None:
+        for panel, price in ((a, 2 / (1 + e.slope)), (b, 2 * e.slope / (1 + e.slope))):
+            panel.append(Curve(f"surrogate  {times(price, 3)}q", "own", q, price * q))
+    elif e.anchors is not None:
+        x0, y0 = e.anchors
+        scale = Anchors(x0, y0).scale
+        for beta, x in e.siblings:
+            label = f"β = {short(beta)}" if beta != 0.5 else "β = ½"
+            if not math.isclose(x, x0):
+                b.append(Curve(label, "sibling", q, term(x, q, positive=False)))
+        for panel, anchor, positive in ((a, y0, True), (b, x0, False)):
+            y = term(anchor, q, positive=positive, scale=scale)
+            panel.append(Curve(f"surrogate  {_term_text(anchor, scale, positive)}", "own", q, y))
+    elif (cost := e.conditions[0].slope) is not None:
+        for panel, price in ((a, 1.0), (b, cost)):
+            panel.append(Curve(f"tangent  −{times(price, 3)}log(1 − q)", "own", q, -price * np.log1p(-q)))
+    return a, b
+
+
+def top_of(panels: tuple[list[Curve], list[Curve]]) -> float:
+    """How high the loss axes reach: the metric's own curves up to q = 0.96, within reason; BCE has no top.
+
+    >>> from fbeta.report.explain import explain
+    >>> round(top_of(figure_1(explain("kappa", prevalence=0.3))), 4)
+    1.6
+    """
+    own = [float(np.interp(0.96, c.x, c.y)) for panel in panels for c in panel if c.role == "own"]
+    return min(6.5, max(1.6, *own)) if own else 3.2
+
+
+def roc(separation: float, n: int = 301) -> list[tuple[float, float]]:
+    """The ROC curve of two normal classes: false and true positive rates, from 'none' to 'all'.
+
+    >>> [round(t, 4) for _, t in roc(2.0, n=3)]
+    [0.0, 0.8413, 1.0]
+    """
+    return [rates(s, separation) for s in np.linspace(separation + 6, -6, n).tolist()]
+
+
+def _term_text(anchor: float, scale: float, positive: bool) -> str:
+    front = times(scale, 3)
+    start = 1.0 if positive else 0.0
+    d = abs(start - anchor)
+    if math.isclose(d, 1):
+        shrinks = (anchor <= 0) == positive
+        return f"−{front}log(1 − q)" if shrinks else f"{front}log(1 + q)"
+    sign = "−" if (anchor <= 0) == positive else "+"
+    return f"{'−' if sign == '−' else ''}{front}log(1 {sign} q/{short(d, 3)})"

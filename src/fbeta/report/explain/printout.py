@@ -1,0 +1,42 @@
+"""An explanation in the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from fbeta.report.console import heading, indented, plain, table
+from fbeta.report.explain import Explanation
+from fbeta.report.explain.outline import Section, sections
+
+
+def layout(e: Explanation) -> RenderableType:
+    """Lay out an explanation for 80 columns or more.
+
+    >>> from rich.console import Console
+    >>> from fbeta.report.explain import explain
+    >>> Console(width=100).print(layout(explain("accuracy", prevalence=0.1)))  # doctest: +ELLIPSIS
+    accuracy  at prevalence 0.1
+    Share of right decisions.
+    ...
+    """
+    facts, *others = sections(e)
+    parts: list[RenderableType] = [heading(e.spec, f"at prevalence {e.prevalence:g}"), plain(e.about, "dim")]
+    parts += ["", _table(facts)]
+    for section in others:
+        parts += ["", heading(section.title, section.note), indented(_table(section))]
+        if section.remark:
+            parts.append(indented(plain(section.remark, "dim")))
+    return Group(*parts)
+
+
+def _table(section: Section) -> Table:
+    made = table(header=bool(section.head))
+    for i, head in enumerate(section.head or ("", "")):
+        style = "bold" if i == 0 and not section.head else ""
+        made.add_column(
+            head, justify="left" if i < section.left or not section.head else "right", style=style
+        )
+    for row in section.rows:
+        made.add_row(*map(plain, row))
+    return made

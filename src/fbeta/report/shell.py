@@ -1,0 +1,93 @@
+"""The HTML shell of every page: one file that needs no network, in light and dark, with every string escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+try:
+    from jinja2 import Environment
+    from markupsafe import Markup
+except ImportError as error:
+    raise ImportError("A page needs jinja2: pip install 'fbeta[report]'") from error
+
+from fbeta.report.numerals import clean
+from fbeta.writing import replacing
+
+
+def page(title: str, body: str, *, footer: str = "", script: str = "", data: Any = None) -> str:
+    """Compose a page from markup of ours; `body` is a `Markup` as `fill` gives it, and plain text is escaped.
+
+    The browser may fetch nothing, and runs `page.js` and the given `script` alone; `data` is there for that script, as
+    JSON in the element ``data``. Pictures are SVG, or images with a ``data:`` address. `page.css` knows these classes:
+    ``soft`` (remarks), ``facts`` (a ``dl`` of names and facts), ``scroll`` (a box around a wide table), ``plain`` (a
+    table, with ``l`` and ``r`` for cells of words and numbers), ``charts`` (a grid of figures); and a ``nav`` of links.
+
+    >>> text = page("a < b", fill("<p>{{ name }}</p>", name="<i>"))
+    >>> text[:15], "<title>a &lt; b</title>" in text, "<p>&lt;i&gt;</p>" in text
+    ('<!doctype html>', True, True)
+    """
+    style, script = resource("page.css"), resource("page.js") + script
+    made = fill(
+        resource("page.html"),
+        title=title,
+        body=body,
+        footer=footer,
+        style=Markup(style),
+        script=Markup(script),
+        data=None if data is None else _json(data),
+        policy=f"default-src 'none'; img-src data:; script-src {_hash(script)}; style-src {_hash(style)}",
+    )
+    return str(made)
+
+
+def write(text: str, path: str | Path) -> None:
+    """Write a page to a file, whole or not at all.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(page("a", ""), Path(folder, "page.html"))
+    ...     [file.name for file in Path(folder).iterdir()]
+    ['page.html']
+    """
+    with replacing(Path(path)) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def fill(template: str, **values: Any) -> Markup:
+    """Fill a jinja2 template; what is no `Markup` may come from the data, so it is cleaned and escaped.
+
+    >>> fill("<b>{{ name }}</b>", name="a & b")
+    Markup('<b>a &amp; b</b>')
+    """
+    environment = Environment(
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda x: clean(x) if isinstance(x, str) and not isinstance(x, Markup) else x,
+    )
+    return Markup(environment.from_string(template).render(values))
+
+
+def resource(name: str) -> str:
+    """The text of a file that lies beside this one.
+
+    >>> resource("page.html")[:15]
+    '<!doctype html>'
+    """
+    return files("fbeta.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """What a browser compares before it runs or applies our text; it refuses any other."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _json(value: Any) -> Markup:
+    """JSON that can stand in a script element: it holds nothing that could end one."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
