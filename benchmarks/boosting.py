@@ -32,10 +32,11 @@ from sklearn.metrics import fbeta_score, make_scorer
 from sklearn.model_selection import PredefinedSplit, TunedThresholdClassifierCV
 
 from fbeta import Confusion, FBeta
+from fbeta.boosting import LGBMMetricClassifier, XGBMetricClassifier
 from fbeta.boosting.classifier import BoosterClassifier
-from fbeta.boosting.learner import MOST, Model
-from fbeta.boosting.lgbm import LGBMLearner, LGBMMetricClassifier
-from fbeta.boosting.xgb import XGBLearner, XGBMetricClassifier
+from fbeta.learners.booster import MOST, Booster
+from fbeta.learners.models.lightgbm import LightGBM, LightGBMEngine
+from fbeta.learners.models.xgboost import XGBoost, XGBoostEngine
 from fbeta.tables.folds import folds
 
 RESULTS = Path(__file__).parent / "results"
@@ -98,42 +99,54 @@ def splits(name: str, tabular: Path, creditcard: Path) -> list[Split]:
 REMEMBERED: dict[Any, Any] = {}
 
 
-class RememberingXGB(XGBLearner):
+class RememberingXGB(XGBoostEngine):
     """XGBoost that fits the same thing once."""
 
-    def fit(self, rows: Any, y: Any, weight: Any) -> Model:
+    def fit(self, rows: Any, y: Any, weight: Any) -> Booster:
         """Fit, or remember."""
         return remembered(self, super().fit, rows, y, weight)
 
 
-class RememberingLGBM(LGBMLearner):
+class RememberingLGBM(LightGBMEngine):
     """LightGBM that fits the same thing once."""
 
-    def fit(self, rows: Any, y: Any, weight: Any) -> Model:
+    def fit(self, rows: Any, y: Any, weight: Any) -> Booster:
         """Fit, or remember."""
         return remembered(self, super().fit, rows, y, weight)
 
 
-def remembered(learner: Any, fit: Callable[..., Model], rows: Any, y: Any, weight: Any) -> Model:
+def remembered(learner: Any, fit: Callable[..., Booster], rows: Any, y: Any, weight: Any) -> Booster:
     """Fit, or give the model of the same rows, weights and loss."""
     w = np.ones(len(y)) if weight is None else weight
     key = type(learner).__name__, str(learner.objective), hash(rows.tobytes()), hash(w.round(12).tobytes())
     if key not in REMEMBERED:
         REMEMBERED[key] = fit(rows, y, w)
-    found: Model = REMEMBERED[key]
+    found: Booster = REMEMBERED[key]
     return found
+
+
+class OnceXGBoost(XGBoost):
+    """XGBoost that fits the same thing once, for a metric."""
+
+    engine = RememberingXGB
+
+
+class OnceLightGBM(LightGBM):
+    """LightGBM that fits the same thing once, for a metric."""
+
+    engine = RememberingLGBM
 
 
 class XGB(XGBMetricClassifier):
     """As users get it, but fitting the same thing once."""
 
-    _learner = RememberingXGB
+    _learner = OnceXGBoost
 
 
 class LGBM(LGBMMetricClassifier):
     """As users get it, but fitting the same thing once."""
 
-    _learner = RememberingLGBM
+    _learner = OnceLightGBM
 
 
 class PlainXGB(xgboost.XGBClassifier):

@@ -22,7 +22,8 @@ import torch
 from numpy.typing import NDArray
 
 from fbeta import losses
-from fbeta.learners.tables import TableMember, TableStack
+from fbeta.learners.solvers import Adam
+from fbeta.learners.stack import Run, Stack
 
 RESULTS = Path(__file__).parent / "results"
 LOSSES = ("bce", "balanced-bce", "tangent", "surrogate", "soft")
@@ -41,7 +42,7 @@ def table() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
 def plain(X: Any, y: Any, loss: str, seed: int, batch: int) -> torch.Tensor:
     """One run as anybody would write it, from the stack's initial weights."""
     torch.manual_seed(seed)
-    start = TableStack(X, y, [TableMember(np.arange(ROWS), loss, METRIC, (0, seed))], hidden=HIDDEN)
+    start = Stack(X, y[:, None], [Run(np.arange(ROWS), loss, (0, seed))], METRIC, hidden=HIDDEN)
     X, y = torch.from_numpy(X), torch.from_numpy(y).float()
     a, b = HIDDEN
     layers = torch.nn.Linear(COLUMNS, a), torch.nn.Linear(a, b), torch.nn.Linear(b, 1)
@@ -66,11 +67,12 @@ def stacked(X: Any, y: Any, batch: int) -> torch.Tensor:
     """All runs at once."""
     rows = np.arange(ROWS)
     seeds = range(RUNS // len(LOSSES))
-    members = [TableMember(rows, loss, METRIC, (0, s), (1, s)) for loss in LOSSES for s in seeds]
-    stack = TableStack(X, y, members, hidden=HIDDEN, batch=batch)
+    runs = [Run(rows, loss, (0, s), (1, s)) for loss in LOSSES for s in seeds]
+    stack = Stack(X, y[:, None], runs, METRIC, hidden=HIDDEN)
+    solver = Adam(stack, batch=batch, steps=ROWS // batch, rate=1e-3)
     for _ in range(EPOCHS):
-        stack.train_epoch()
-    return stack.margins()
+        solver.epoch()
+    return torch.stack([stack.scores(run)[:, 0] for run in range(RUNS)])
 
 
 def memory() -> float:

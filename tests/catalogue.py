@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+import fbeta
 from fbeta import (
     MCC,
     Accuracy,
@@ -133,3 +134,11 @@ def batch(n=200, rate=0.1, seed=0, dtype=None):
     rng.shuffle(y)
     z = rng.normal(size=n) * 1.5 + 2 * y - 1.5
     return torch.tensor(z, dtype=dtype), torch.tensor(y, dtype=dtype)
+
+
+def tune(scores, target, metric, *args, **options):
+    """`fbeta.tune` for scores whose kind is said: those in [0, 1] are probabilities in these tests, others logits."""
+    s = np.asarray(scores.detach().float() if hasattr(scores, "detach") else scores, dtype=float)
+    inside = s.size > 0 and bool(s.min() >= 0 and s.max() <= 1)
+    options.setdefault("kind", "probability" if inside else "logit")
+    return fbeta.tune(scores, target, metric, *args, **options)

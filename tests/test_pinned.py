@@ -65,7 +65,7 @@ def cut_numbers():
     for m in ("f1", "f2", "mcc", "cost:fp=1,fn=20", "kappa", "gmean"):
         for rule in ("exact", "plugin", "shrunk", "constant"):
             for kind, scores in (("probability", p), ("logit", z)):
-                cut = tune(scores, y, m, rule=rule)
+                cut = tune(scores, y, m, rule=rule, kind=kind)
                 found[f"{m} {rule} {kind}"] = [cut.value, cut.score, cut.n_positive, *cut.interval.score]
     return found
 

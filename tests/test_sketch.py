@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from catalogue import METRICS
-from fbeta import FBeta, metric, tune
+from catalogue import METRICS, tune
+from fbeta import FBeta, metric
 from fbeta.decisions import Sketch
 
 RISING = [m for m in METRICS if type(m).__name__ != "Custom"]

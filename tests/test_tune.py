@@ -107,7 +107,7 @@ def test_the_cut_is_a_number_of_the_scores_own_precision(dtype, rule):
         for _ in range(20):
             s = (dtype(start) + rng.integers(0, 30, 40).astype(dtype) * dtype(step)).astype(dtype)
             y = rng.random(40) < 0.4
-            cut = tune(s, y, FBeta(1), rule=rule)
+            cut = tune(s, y, FBeta(1), rule=rule, kind="probability")
             np.testing.assert_array_equal(s >= cut.value, cut.decide(s))
             assert cut.decide(s).sum() == cut.n_positive
             for weight in (None, rng.random(40)):
@@ -181,10 +181,10 @@ def test_a_formula_may_be_zero_over_zero_at_some_cuts():
     s, y = [0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1]
     for own in (precision, stubborn, pure):
         for rule in ("exact", "plugin", "shrunk"):
-            cut = tune(s, y, own, rule=rule)
+            cut = tune(s, y, own, rule=rule, kind="probability")
             assert cut.n_positive >= 1
             assert np.isfinite(cut.interval.score).all()
-        nothing = tune(s, y, own, rule="constant")
+        nothing = tune(s, y, own, rule="constant", kind="probability")
         assert np.isnan(nothing.score)
         assert nothing.n_positive == 0
     only_here = tune(s, y, lambda tp, fp, fn, tn: np.where(tp == 1, 1.0, np.nan))

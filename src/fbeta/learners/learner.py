@@ -140,7 +140,7 @@ class Learner(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.name:
+        if "name" in cls.__dict__:
             register(Learner.registry, cls.name, cls, "model")
 
     @property

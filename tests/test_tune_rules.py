@@ -7,9 +7,10 @@ import pytest
 from scipy.special import expit
 from scipy.special import logit as log_odds
 
-from fbeta import MCC, Cost, FBeta, Precision, Recall, Threshold, metric, tune
+from catalogue import tune
+from fbeta import MCC, Cost, FBeta, Precision, Recall, Threshold, metric
 from fbeta.decisions import Platt, Rule, Steps, rules
-from fbeta.decisions import rule as read_rule
+from fbeta.decisions import as_rule as read_rule
 
 
 def calibrated(n, rng, slope=1.0, offset=-2.0):
@@ -18,8 +19,8 @@ def calibrated(n, rng, slope=1.0, offset=-2.0):
 
 
 def test_rules_have_names_and_specs():
-    assert rules() == ["constant", "exact", "plugin", "shrunk"]
-    for name in rules():
+    assert rules.names() == ["constant", "exact", "plugin", "shrunk"]
+    for name in rules.names():
         assert read_rule(str(read_rule(name))) == read_rule(name)
     assert read_rule("shrunk:half=7,calibrate=0") == read_rule(str(read_rule("shrunk:half=7,calibrate=0")))
     with pytest.raises(ValueError, match="Unknown rule 'shrink'. Did you mean 'shrunk'"):
@@ -119,7 +120,7 @@ def test_constant():
 
 
 def test_plugin_refuses_margins_as_probabilities():
-    with pytest.raises(ValueError, match="no probabilities.*leave it out"):
+    with pytest.raises(ValueError, match="of kind 'logit'; leave it out"):
         tune([3.0, -2.0], [1, 0], FBeta(1), rule="plugin:calibrate=0")
 
 
@@ -139,7 +140,7 @@ def test_platt_finds_the_logistic_model():
     z, y = calibrated(100_000, rng, slope=0.5)
     found = Platt.fit(Steps.of(z, y))
     assert (found.slope, found.offset) == (pytest.approx(0.5, abs=0.02), pytest.approx(0.0, abs=0.06))
-    of_probabilities = Platt.fit(Steps.of(expit(z), y))
+    of_probabilities = Platt.fit(Steps.of(expit(z), y, kind="probability"))
     assert of_probabilities.slope == pytest.approx(0.5, abs=0.02)
     np.testing.assert_allclose(of_probabilities(expit(z)), found(z), atol=1e-3)
 
@@ -290,9 +291,11 @@ def test_shift_in_closed_form(m, near):
 def test_shift_says_what_it_lacks():
     with pytest.raises(ValueError, match="tuned for a metric"):
         Threshold(0.5, 0.8, 3).shift(0.1)
-    cut = Threshold.from_dict(tune([3.0, 1.0, 2.0, -1.0], [1, 0, 1, 0], Cost()).to_dict())
-    with pytest.raises(ValueError, match=r"give slope= \(1 for logits\)"):
+    cut = Threshold.from_dict(tune([3.0, 1.0, 2.0, -1.0], [1, 0, 1, 0], Cost(), kind="score").to_dict())
+    with pytest.raises(ValueError, match="how the log odds rise with the score is not known; give slope="):
         cut.shift(0.1)
+    logits = Threshold.from_dict(tune([3.0, 1.0, 2.0, -1.0], [1, 0, 1, 0], Cost(), kind="logit").to_dict())
+    assert logits.shift(0.1).value == cut.shift(0.1, slope=1).value
     assert cut.shift(0.1, slope=1).value == pytest.approx(cut.value + log_odds(0.5) - log_odds(0.1))
     with pytest.raises(ValueError, match="strictly between 0 and 1"):
         cut.shift(1.5)

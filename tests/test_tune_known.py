@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from fbeta import MCC, Confusion, FBeta, Threshold, metric, tune
+from catalogue import tune
+from fbeta import MCC, Confusion, FBeta, Threshold, metric
 from fbeta.decisions import rules
 
 
@@ -70,7 +71,7 @@ def test_decide():
     assert Threshold(-math.inf, 0.0, 0).decide([-math.inf]).tolist() == [True]
     with pytest.raises(ValueError, match="NaN"):
         Threshold(0.5, 0.0, 0).decide([math.nan])
-    with pytest.raises(ValueError, match="2 cuts, one a column"):
+    with pytest.raises(ValueError, match="2 cuts, one per column"):
         Threshold(np.array([0.5, 0.6]), 0.0, 0).decide([0.5, 0.6, 0.7])
 
 
@@ -145,7 +146,7 @@ def test_interval_under_weights_constraints_and_prevalence():
     assert all(0 <= end <= 1 for end in (*moved.interval.score, *plain.interval.score))
 
 
-@pytest.mark.parametrize("rule", rules())
+@pytest.mark.parametrize("rule", rules.names())
 @pytest.mark.parametrize("y", [[0, 0, 0], [1, 1, 1], [1, 0, 1]])
 @pytest.mark.parametrize("s", [[0.5, 0.5, 0.5], [0.1, 0.2, 0.3]])
 def test_interval_of_hardly_any_rows(s, y, rule):

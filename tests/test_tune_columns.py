@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fbeta import MCC, Accuracy, Confusion, Cost, FBeta, Jaccard, Recall, tune
+from catalogue import tune
+from fbeta import MCC, Accuracy, Confusion, Cost, FBeta, Jaccard, Recall
 from fbeta.decisions import rules
 
 LEVELS = [0.0, 0.25, 0.5, 1.0]
@@ -21,7 +22,7 @@ def columns(n=400, k=3, seed=0):
     return 1 / (1 + np.exp(-z)), y
 
 
-@pytest.mark.parametrize("rule", rules())
+@pytest.mark.parametrize("rule", rules.names())
 def test_macro_tunes_each_column_for_itself(rule):
     s, y = columns()
     w = np.random.default_rng(1).random(len(s))
@@ -42,7 +43,7 @@ def test_macro_takes_a_prevalence_for_all_or_for_each():
     one, each = tune(s, y, FBeta(1), prevalence=0.1), tune(s, y, FBeta(1), prevalence=[0.1, 0.1, 0.3])
     assert one.value[:2].tolist() == each.value[:2].tolist()
     assert one.value[2] != each.value[2]
-    with pytest.raises(ValueError, match=r"one number, or one a column; got \(2,\) for 3 columns"):
+    with pytest.raises(ValueError, match=r"one number, or one per column; got \(2,\) for 3 columns"):
         tune(s, y, FBeta(1), prevalence=[0.1, 0.2])
 
 
