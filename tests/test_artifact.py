@@ -15,11 +15,11 @@ import pytest
 import torch
 
 from fbeta import Confusion, metric
-from fbeta.artifact import ArtifactError, Model, Network, load, save
-from fbeta.artifact.files import ABOUT, from_bytes, seal, to_bytes
-from fbeta.comparison import networks
+from fbeta.artifact import ArtifactError, Model, load, save
+from fbeta.artifact.files import ABOUT, from_bytes, to_bytes
 from fbeta.comparison.fitting import fit
-from fbeta.comparison.learned import Task
+from fbeta.learners.network import Network
+from fbeta.sealed import seal
 from fbeta.tables import TableError, read_frame
 
 pl = pytest.importorskip("polars")
@@ -106,29 +106,7 @@ def test_networks_score_as_torch_does():
     rows = rng.normal(size=(1000, 5)).astype(np.float32)
     with torch.no_grad():
         expected = torch.nn.Sequential(*layers[:-1])(torch.tensor(rows))[:, 0].numpy()
-    assert np.abs(Network(weights, biases)(rows) - expected).max() < 1e-5
-
-
-@pytest.mark.parametrize("model", ["linear", "mlp"])
-def test_the_weights_kept_are_those_of_the_best_epoch_also_after_a_kill(model, tmp_path):
-    rng = np.random.default_rng(0)
-    y = (rng.random(400) < 0.3).astype(np.int64)
-    X = (rng.normal(size=(400, 4)) + y[:, None]).astype(np.float32)
-    task = Task(X, y, np.arange(300), np.arange(300, 400), np.arange(300) % 3, metric("fbeta:beta=1"), 0)
-    recipe = replace(networks.RECIPES[model], epochs=8, patience=3)
-    names, device = ["bce", "surrogate", "tangent"], torch.device("cpu")
-    whole = networks.train(task, names, recipe, device=device)
-    runs = networks.NetworkRuns(task, names, recipe, device)
-    for _ in range(4):
-        runs.epoch()
-    runs.save(tmp_path / "half.safetensors")
-    resumed = networks.train(task, names, recipe, device=device, checkpoint=tmp_path / "half.safetensors")
-    for name in names:
-        # `outer` was kept at the best epoch by the stack itself.
-        assert np.abs(whole[name].model(X[task.test]) - whole[name].outer).max() < 1e-5
-        assert whole[name].rounds == resumed[name].rounds
-        for a, b in zip(whole[name].model.weights, resumed[name].model.weights, strict=True):
-            assert np.array_equal(a, b)
+    assert np.abs(Network(weights, biases)(rows)[:, 0] - expected).max() < 1e-5
 
 
 def test_prediction_needs_no_torch(content, tmp_path):
@@ -239,26 +217,31 @@ REFUSED = {
     "truncated": (lambda c: c[:-100], "is truncated: copy it again"),
     "half": (lambda c: c[: len(c) // 2], "is truncated"),
     "longer": (lambda c: c + b"\0", "is truncated"),
-    "flipped": (lambda c: c[:200] + bytes([c[200] ^ 1]) + c[201:], "is damaged, its sum is another"),
+    "flipped": (lambda c: c[:200] + bytes([c[200] ^ 1]) + c[201:], "is damaged, its checksum is another"),
     "no weights": (lambda c: seal({ABOUT: members(c)[ABOUT]}), "it lacks weights.safetensors"),
     "one more": (lambda c: seal(members(c) | {"run.py": b""}), "nobody knows its 'run.py'"),
     "a path": (lambda c: seal(members(c) | {"../../etc/x": b""}), "nobody knows its '../../etc/x'"),
     "no JSON": (lambda c: seal(members(c) | {ABOUT: b"{"}), "is damaged"),
-    "a list": (lambda c: seal(members(c) | {ABOUT: b"[]"}), "is no object"),
+    "a list": (lambda c: seal(members(c) | {ABOUT: b"[]"}), "it is no object"),
     "deep JSON": (lambda c: seal(members(c) | {ABOUT: b"[" * 200_000}), "is damaged"),
     "other format": (lambda c: changed(c, "format", to="gguf"), "is a zip, but no model of fbeta"),
     "newer": (
-        lambda c: changed(c, "version", to=2),
-        "was written by a newer fbeta (0.1.0, format 2, and this one reads up to 1): upgrade fbeta",
+        lambda c: changed(c, "version", to=3),
+        "was written by a newer fbeta (0.1.0, format 3, and this one reads 2): upgrade fbeta",
     ),
+    "older": (
+        lambda c: changed(c, "version", to=1),
+        "was written by an older fbeta (format 1, and this one reads 2): fit the model again",
+    ),
+    "model": (lambda c: changed(c, "model", to="pickle"), "cannot be used here: Unknown model 'pickle'"),
     "metric": (
         lambda c: changed(c, "metric", to="profit:per=3"),
         "names a metric that is not known here (Unknown metric 'profit'",
     ),
-    "kind": (lambda c: changed(c, "scorer", "kind", to="pickle"), "there is no kind of model 'pickle'"),
     "sizes": (lambda c: changed(c, "scorer", "sizes", to=[3, 1]), "where [3, 1] are said"),
-    "cut": (lambda c: changed(c, "cut", "value", to="nan"), "its cut is no number"),
-    "calibration": (lambda c: changed(c, "calibration", "slope", to=-1.0), "no rising line"),
+    "cut": (lambda c: changed(c, "decision", "cuts", 0, "value", to="nan"), "its cut is no number"),
+    "calibration": (lambda c: changed(c, "decision", "calibration", 0, "slope", to=-1.0), "no rising line"),
+    "columns": (lambda c: changed(c, "decision", "several", to=True), "its decision is of several columns"),
     "classes": (lambda c: changed(c, "negative", to=[]), "its classes are no texts"),
     "encoder": (lambda c: changed(c, "encoder", "parts", 0, "deviation", to=0), "cannot be scaled"),
     "fewer features": (lambda c: changed(c, "encoder", "parts", to=[]), "the encoder makes 0"),
@@ -267,7 +250,7 @@ REFUSED = {
         "weights are not all finite",
     ),
     "shape": (lambda c: weights(c, **{"bias.0": np.zeros(2, np.float32)}), "do not fit together"),
-    "type": (lambda c: weights(c, **{"bias.0": np.zeros(1)}), "of single precision"),
+    "type": (lambda c: weights(c, **{"bias.0": np.zeros(1, np.int64)}), "not all finite real numbers"),
     "more tensors": (lambda c: weights(c, extra=np.zeros(1, np.float32)), "holds bias.0, extra, weight.0"),
     "no tensors": (lambda c: seal(members(c) | {"weights.safetensors": b"x" * 99}), "no safetensors file"),
 }
@@ -313,7 +296,7 @@ def test_what_is_no_file(tmp_path, monkeypatch):
         with pytest.raises(ArtifactError) as error:
             load(path)
         assert words in str(error.value)
-    monkeypatch.setattr("fbeta.artifact.files.MOST", 3)
+    monkeypatch.setattr("fbeta.artifact.files.LARGEST", 3)
     with pytest.raises(ArtifactError, match="larger than any model"):
         load(tmp_path / "model.fbeta")
 

@@ -5,16 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fbeta import Confusion, FBeta, tune
+from fbeta import Confusion, Decision, FBeta
 from fbeta.artifact import load, predict, save
 from fbeta.artifact.files import to_bytes
 from fbeta.artifact.outputs import OutputError
-from fbeta.comparison import compare, judging, networks
-from fbeta.comparison.fitting import chosen, digest, fit
-from fbeta.comparison.learned import Task, decision
-from fbeta.comparison.methods import plan
-from fbeta.decisions import Platt, Steps
-from fbeta.learners.devices import device_of
+from fbeta.comparison import compare, judging, training
+from fbeta.comparison.fitting import digest_of_file, fit
+from fbeta.comparison.methods import methods_for
+from fbeta.comparison.plan import Part, Split
+from fbeta.learners import Goal, Rows, models
 from fbeta.tables import Encoder, TableError, read_frame, read_table, split
 from fbeta.tables.scores import read_scores
 
@@ -38,55 +37,46 @@ def model():
     return fit(table(), metric="fbeta:beta=2", models="linear", losses="tangent", folds=3)
 
 
-def test_the_decision_is_the_one_a_comparison_takes():
-    rng = np.random.default_rng(0)
-    y = (rng.random(300) < 0.3).astype(np.int64)
-    scores = 2 * rng.normal(size=300) + y
-    platt, cut = decision(scores, y, FBeta(2), "shrunk")
-    assert platt == Platt.fit(Steps.of(scores, y))
-    assert cut == tune(platt(scores), y, FBeta(2), rule="shrunk")
-    # Scores that only happen to lie in [0, 1] are no probabilities.
-    inside = (scores - scores.min()) / np.ptp(scores)
-    other, same = decision(inside, y, FBeta(2), "shrunk")
-    assert not other.of_logits
-    assert other(inside) == pytest.approx(platt(scores), abs=1e-6)
-    assert same.value == pytest.approx(cut.value, abs=1e-6)
-
-
 def test_it_trains_on_all_rows_and_cuts_by_those_out_of_fold(model):
     held = table()
-    rows = np.arange(len(held))
-    inner = split(held, 3, 1000)
-    X = Encoder.fit(held.features, held.columns).transform(held.features)
-    task = Task(X, held.y.astype(np.int64), rows, rows[:0], inner.ids, FBeta(2), 0)
-    recipe = networks.RECIPES["linear"]
-    learned = networks.train(task, ["tangent"], recipe, device=device_of("cpu"))["tangent"]
-    _, cut = decision(learned.inner, task.y, FBeta(2), "shrunk")
-    assert model.cut == cut
-    assert np.array_equal(model.scorer.weights[0], learned.model.weights[0])
-    # Judged by its own rows, which a fit has no others than, the outcome has the same cut.
-    same = Task(X, task.y, rows, rows, inner.ids, FBeta(2), 0)
-    whole = networks.train(same, ["tangent"], recipe, device=device_of("cpu"))["tangent"]
-    judged = judging.judge(same, whole, "shrunk")
+    fold = split(held, 3, 1000).ids
+    X, y = Encoder.fit(held.features, held.columns).transform(held.features), held.y.astype(np.int64)
+    rows = Rows(X, y[:, None], fold)
+    fitted = models.get("linear").fit_folds(rows, Goal(FBeta(2)), ["tangent"], seed=0)["tangent"]
+    decision = Decision.fit(fitted.scores[:, 0], y, FBeta(2), kind="logit", rule="shrunk")
+    assert model.decision.to_dict() == decision.to_dict()
+    assert np.array_equal(model.scorer.weights[0], fitted.model.weights[0])
+    # Judged by its own rows, which a fit has no others than, a comparison takes the same decision.
+    everything = np.arange(len(held))
+    where, part = Split(everything, everything, fold, 0), Part("linear", ("tangent",), 0, 0)
+    scores = training._scores(part, X, y, where, FBeta(2), "cpu", None)["tangent"]
+    judged = judging.judge(scores, y, where, FBeta(2), "shrunk")
     assert judged.outcome.cut == model.cut.value
-    assert model.of_features(held.features) == pytest.approx(judged.probability, abs=1e-5)
+    assert model.of_features(held.features) == pytest.approx(judged.probability, abs=1e-9)
 
 
 def test_the_same_seed_gives_the_same_model(model):
     again = fit(table(), metric="fbeta:beta=2", models="linear", losses="tangent", folds=3)
-    other = fit(table(), metric="fbeta:beta=2", models="linear", losses="tangent", folds=3, seed=1)
-    for one in (model, again, other):
+    for one in (model, again):
         one.provenance.update(date="", seconds=0.0)
     assert to_bytes(again) == to_bytes(model)
-    assert not np.array_equal(other.scorer.weights[0], model.scorer.weights[0])
+    other = fit(table(), metric="fbeta:beta=2", models="linear", losses="tangent", folds=3, seed=1)
+    assert other.cut.value != model.cut.value  # other folds
 
 
 def test_of_several_the_best_out_of_fold_is_kept():
     names = ["bce", "surrogate", "focal"]
     alone = {name: fit(table(), models="linear", losses=name, folds=3) for name in names}
     best = fit(table(), models=["linear"], losses=names, folds=3)
-    assert best.cut.score == max(one.cut.score for one in alone.values())
+    assert best.cut.score == pytest.approx(alone[best.loss].cut.score)
     assert best.cut.value == pytest.approx(alone[best.loss].cut.value, abs=1e-6)
+    y, fold = table().y.astype(np.int64), split(table(), 3, 1000).ids
+    X = Encoder.fit(table().features, table().columns).transform(table().features)
+    fitted = models.get("linear").fit_folds(Rows(X, y[:, None], fold), Goal(FBeta(1)), names)
+    held = {
+        name: judging.held_score(x.scores[:, 0], y, fold, FBeta(1), "shrunk") for name, x in fitted.items()
+    }
+    assert best.loss == max(held, key=held.get)
     assert best.provenance["tried"] == [f"linear, {name}" for name in names]
 
 
@@ -96,8 +86,8 @@ def test_boosters_and_networks_in_one_plan():
     fit(
         table(), models=["linear", "lightgbm"], losses=["bce"], folds=2, tick=lambda a, b: seen.append((a, b))
     )
-    assert seen[0] == (0, 40)
-    assert seen[-1] == (40, 40)
+    assert seen[0] == (0, 110)
+    assert seen[-1] == (110, 110)
     assert sorted(seen) == seen
 
 
@@ -106,7 +96,7 @@ def test_what_a_comparison_advises():
     made = fit(table(), comparison=found)
     assert made.name == found.advised
     assert made.metric == FBeta(2)
-    assert (made.provenance["folds"], made.provenance["rule"]) == (2, "shrunk")
+    assert (made.provenance["folds"], made.cut.rule) == (2, "shrunk")
     other = next(c.name for c in found.candidates if c.name != found.advised)
     assert fit(table(), comparison=replace(found, advised=other)).name == other
     with pytest.raises(ValueError, match="the comparison is about fbeta:beta=2, not mcc"):
@@ -116,15 +106,17 @@ def test_what_a_comparison_advises():
 
 
 def test_plans_are_what_was_asked_and_no_more():
-    assert [m.name for m in chosen("linear", ["tangent"], FBeta(1))] == ["linear, tangent"]
-    assert {m.loss for m in chosen(["linear"], None, FBeta(1))} == {m.loss for m in plan(["linear"], None)}
+    asked = methods_for("linear", ["tangent"], FBeta(1), baseline=False)
+    assert [m.name for m in asked] == ["linear, tangent"]
+    usual = methods_for(["linear"], None, FBeta(1), baseline=False)
+    assert set(usual) == set(methods_for(["linear"], None, FBeta(1)))
     with pytest.raises(ValueError, match="Did you mean 'mlp'"):
         fit(table(), models="mpl")
     with pytest.raises(ValueError, match="Did you mean 'exact'"):
         fit(table(), models="linear", rule="exakt")
     pytest.importorskip("xgboost")
     with pytest.raises(
-        ValueError, match="xgboost cannot be trained with focal: it has bce, tangent, surrogate"
+        ValueError, match="xgboost cannot be trained with focal: it has tangent, bce, surrogate"
     ):
         fit(table(), models="xgboost", losses="focal")
 
@@ -153,9 +145,13 @@ def test_provenance(tmp_path):
     about = made.provenance
     assert (about["data"], about["rows"], about["sha256"]) == ("shops.csv", 400, "ab")
     assert about["positives"] == int((frame()["fraud"] == "yes").sum())
-    assert about["interval"][0] < about["score"] <= 1
+    assert made.cut.interval.score[0] < made.cut.score <= 1
     assert about["versions"]["torch"]
-    assert digest(tmp_path / "shops.csv") == digest(tmp_path / "shops.csv") != digest("/dev/null")
+    assert (
+        digest_of_file(tmp_path / "shops.csv")
+        == digest_of_file(tmp_path / "shops.csv")
+        != digest_of_file("/dev/null")
+    )
 
 
 ENDINGS = [".csv", ".tsv", ".parquet", ".arrow", ".feather"]

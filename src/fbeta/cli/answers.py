@@ -28,7 +28,8 @@ def answering(interrupted: str = "stopped; nothing was written.") -> Iterator[No
         typer.echo(err=True)  # the terminal shows ^C
         stop(interrupted, 130)
     except BrokenPipeError:
-        raise  # whoever read our output has enough, which typer knows
+        _let_go()
+        raise typer.Exit(0) from None  # whoever reads our output has enough
     except OSError as error:
         _let_go()
         stop(f"cannot write {error.filename or 'the output'}: {error.strerror or error}.")

@@ -1,14 +1,16 @@
-"""A fitted network as plain arrays: it predicts without torch."""
+"""Linear models and MLPs: how they are trained, and what they are once they are fitted, which needs no torch."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fbeta.learners.learner import Fitted, Goal, Learner, Rows, Tick
 
 WEIGHTS = "weights.safetensors"
 Floats = NDArray[np.floating[Any]]
@@ -86,3 +88,79 @@ class Network:
         if made.sizes != sizes:
             raise ValueError(f"weights of widths {made.sizes} where {sizes} are said")
         return made
+
+
+@dataclass(frozen=True)
+class NetworkLearner(Learner):
+    """Linear models and MLPs: what the estimators, `compare` and `fit` all train.
+
+    - `hidden`: the units of each hidden layer. `solver`: "adam" on batches, or "lbfgs" on all rows.
+    - `epochs`, `patience`: epochs at most (ten steps each for "lbfgs"), and how many without a better score of the
+      held-out rows end the training; None never does, and the last epoch counts.
+    - `batch`, `rate`: of Adam; None is a hundred steps per epoch, of 32 to 1,024 rows, and longer steps where there are
+      fewer of them. `averaged`: look at running means of the weights, which vary less.
+    - `alpha`: the penalty on squared weights, relative to the mean loss; None is 1/n, logistic regression's ``C=1``.
+    - `options`: go to the loss. `device`: "cpu", "cuda", or "auto".
+    """
+
+    together, files = True, (WEIGHTS,)
+
+    hidden: tuple[int, ...] = ()
+    solver: str = "adam"
+    epochs: int = 30
+    patience: int | None = 6
+    batch: int | None = None
+    rate: float | None = None
+    averaged: bool = False
+    alpha: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    device: str = "cpu"
+
+    @property
+    def steps(self) -> int:
+        """Epochs."""
+        return self.epochs
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All of them but the device."""
+        return {name: value for name, value in asdict(self).items() if name != "device"}
+
+    def read(self, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Network:
+        """A fitted network."""
+        return Network.read(about, files)
+
+    def fit_folds(
+        self, rows: Rows, goal: Goal, losses: Sequence[str], *, seed: int = 0, tick: Tick = lambda done: None
+    ) -> dict[str, Fitted]:
+        """Train every loss on all rows and on all but each fold, in step."""
+        from fbeta.learners.training import train
+
+        return train(self, rows, goal, losses, seed, tick)
+
+    def batch_of(self, rows: int) -> int:
+        """The rows in a step on a table of so many.
+
+        >>> NetworkLearner().batch_of(10_000)
+        100
+        """
+        return self.batch or int(np.clip(rows // 100, 32, 1024))
+
+    def rate_of(self, steps: int) -> float:
+        """The learning rate of so many steps per epoch.
+
+        With fewer steps longer ones, ten times at most: an epoch of a small table goes as far as of a large one.
+
+        >>> NetworkLearner().rate_of(20)
+        0.015
+        """
+        return 3e-3 * float(np.clip(100 / steps, 1, 10)) if self.rate is None else self.rate
+
+    def loss_options(self, loss: str, goal: Goal) -> dict[str, Any]:
+        """What a loss is made with, besides its metric."""
+        options = dict(self.options)
+        if loss == "tangent":
+            options.setdefault("counts", "given")  # the operating point comes from held-out rows
+        if goal.prevalence is not None:
+            options["prevalence"] = goal.prevalence
+        return options

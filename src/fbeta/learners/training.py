@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,8 @@ from numpy.typing import NDArray
 from fbeta.decisions import Platt
 from fbeta.learners.devices import device_of
 from fbeta.learners.early_stopping import Best, held_out_score
-from fbeta.learners.learner import Array, Course, Fitted, Goal, Learner, Rows, Tick
-from fbeta.learners.network import WEIGHTS, Network
+from fbeta.learners.learner import Array, Course, Fitted, Goal, Rows, Tick
+from fbeta.learners.network import Network, NetworkLearner
 from fbeta.learners.solvers import LBFGS, Adam, Solver
 from fbeta.learners.stack import Run, Stack
 from fbeta.learners.threads import threads_for, torch_threads
@@ -26,119 +25,69 @@ from fbeta.metrics import Confusion
 START, ORDER = 10, 11
 
 
-@dataclass(frozen=True)
-class NetworkLearner(Learner):
-    """Linear models and MLPs: what the estimators, `compare` and `fit` all train.
-
-    - `hidden`: the units of each hidden layer. `solver`: "adam" on batches, or "lbfgs" on all rows.
-    - `epochs`, `patience`: epochs at most (ten steps each for "lbfgs"), and how many without a better score of the
-      held-out rows end the training; None never does, and the last epoch counts.
-    - `batch`, `rate`: of Adam; None is a hundred steps per epoch, of 32 to 1,024 rows, and longer steps where there are
-      fewer of them. `averaged`: look at running means of the weights, which vary less.
-    - `alpha`: the penalty on squared weights, relative to the mean loss; None is 1/n, logistic regression's ``C=1``.
-    - `options`: go to the loss. `device`: "cpu", "cuda", or "auto".
-    """
-
-    together, files = True, (WEIGHTS,)
-
-    hidden: tuple[int, ...] = ()
-    solver: str = "adam"
-    epochs: int = 30
-    patience: int | None = 6
-    batch: int | None = None
-    rate: float | None = None
-    averaged: bool = False
-    alpha: float | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    device: str = "cpu"
-
-    @property
-    def steps(self) -> int:
-        """Epochs."""
-        return self.epochs
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """All of them but the device."""
-        return {name: value for name, value in asdict(self).items() if name != "device"}
-
-    def read(self, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Network:
-        """A fitted network."""
-        return Network.read(about, files)
-
-    def fit_folds(
-        self, rows: Rows, goal: Goal, losses: Sequence[str], *, seed: int = 0, tick: Tick = lambda done: None
-    ) -> dict[str, Fitted]:
-        """Train every loss on all rows and on all but each fold."""
-        began = time.perf_counter()
-        methods = [_Method(loss, rows, goal, self.patience) for loss in losses]
-        # With L-BFGS runs share a line search, so each loss is a program of its own.
-        groups = [methods] if self.solver == "adam" else [[method] for method in methods]
-        programs = [self._program(group, rows, goal, seed) for group in groups]
-        numbers = len(methods) * (rows.folds + 1) * self._batch(len(rows.y)) * rows.X.shape[1]
-        with torch_threads(threads_for(numbers)):
-            for epoch in range(1, self.epochs + 1):
-                for solver, group in programs:
-                    if epoch > 1 and all(method.ended(epoch) for method in group):
-                        continue
-                    moving = solver.epoch()
+def train(
+    learner: NetworkLearner, rows: Rows, goal: Goal, losses: Sequence[str], seed: int, tick: Tick
+) -> dict[str, Fitted]:
+    """Train every loss on all rows and on all but each fold; what came of each, by name."""
+    began = time.perf_counter()
+    methods = [_Method(loss, rows, goal, learner.patience) for loss in losses]
+    # With L-BFGS runs share a line search, so each loss is a program of its own.
+    groups = [methods] if learner.solver == "adam" else [[method] for method in methods]
+    programs = [_program(learner, group, rows, goal, seed) for group in groups]
+    numbers = len(methods) * (rows.folds + 1) * learner.batch_of(len(rows.y)) * rows.X.shape[1]
+    with torch_threads(threads_for(numbers)):
+        for epoch in range(1, learner.epochs + 1):
+            for solver, group in programs:
+                if all(method.ended(epoch) for method in group):
+                    continue
+                moving = solver.epoch()
+                for method in group:
+                    method.look(epoch, solver.models)
+                if not moving and all(method.settled for method in group):
                     for method in group:
-                        method.look(epoch, solver.models)
-                    if not moving and all(method.settled for method in group):
-                        for method in group:
-                            method.stop()
-                tick(epoch)
-                if all(method.ended(epoch + 1) for method in methods):
-                    break
-        share = (time.perf_counter() - began) / len(methods)
-        return {method.loss: method.fitted(share) for method in methods}
+                        method.stop()
+            tick(epoch)
+            if all(method.ended(epoch + 1) for method in methods):
+                break
+    share = (time.perf_counter() - began) / len(methods)
+    return {method.loss: method.fitted(share) for method in methods}
 
-    def _program(
-        self, group: Sequence[_Method], rows: Rows, goal: Goal, seed: int
-    ) -> tuple[Solver, Sequence[_Method]]:
-        """The stack of some losses, and how it is trained."""
-        learning = [np.arange(len(rows.y)), *(np.flatnonzero(rows.fold != f) for f in range(rows.folds))]
-        runs = [
-            Run(part, method.loss, (START, seed), (ORDER, seed, i), self._loss_options(method.loss, goal))
-            for method in group
-            for i, part in enumerate(learning)
-        ]
-        adam = self.solver == "adam"
-        mass = len(rows.y) if rows.weight is None else float(rows.weight.sum())
-        stack = Stack(
-            rows.X,
-            rows.y,
-            runs,
-            goal.metric,
-            hidden=self.hidden,
-            weight=rows.weight,
-            pooled=goal.average == "micro",
-            penalty=1 / mass if self.alpha is None else self.alpha,
-            device=device_of(self.device),
-            dtype=torch.float32
-            if adam
-            else torch.float64,  # full batches are few, and a line search needs the digits
-        )
-        for i, method in enumerate(group):
-            method.join(stack, i * len(learning))
-        if not adam:
-            return LBFGS(stack), group
-        batch = self._batch(len(rows.y))
-        steps = max(1, len(rows.y) // batch)
-        # With fewer steps longer ones, ten times at most: an epoch of a small table goes as far as of a large one.
-        rate = 3e-3 * float(np.clip(100 / steps, 1, 10)) if self.rate is None else self.rate
-        return Adam(stack, batch=batch, steps=steps, rate=rate, averaged=self.averaged), group
 
-    def _batch(self, rows: int) -> int:
-        return self.batch or int(np.clip(rows // 100, 32, 1024))
-
-    def _loss_options(self, loss: str, goal: Goal) -> dict[str, Any]:
-        options = dict(self.options)
-        if loss == "tangent":
-            options.setdefault("counts", "given")  # the operating point comes from held-out rows
-        if goal.prevalence is not None:
-            options["prevalence"] = goal.prevalence
-        return options
+def _program(
+    learner: NetworkLearner, group: Sequence[_Method], rows: Rows, goal: Goal, seed: int
+) -> tuple[Solver, Sequence[_Method]]:
+    """The stack of some losses, and how it is trained."""
+    count = len(rows.y)
+    learning = [np.arange(count), *(np.flatnonzero(rows.fold != f) for f in range(rows.folds))]
+    runs = [
+        Run(part, method.loss, (START, seed), (ORDER, seed, i), learner.loss_options(method.loss, goal))
+        for method in group
+        for i, part in enumerate(learning)
+    ]
+    adam = learner.solver == "adam"
+    mass = count if rows.weight is None else float(rows.weight.sum())
+    stack = Stack(
+        rows.X,
+        rows.y,
+        runs,
+        goal.metric,
+        hidden=learner.hidden,
+        weight=rows.weight,
+        pooled=goal.average == "micro",
+        penalty=1 / mass if learner.alpha is None else learner.alpha,
+        device=device_of(learner.device),
+        dtype=torch.float32
+        if adam
+        else torch.float64,  # full batches are few, and a line search needs the digits
+    )
+    for i, method in enumerate(group):
+        method.join(stack, i * len(learning))
+    if not adam:
+        return LBFGS(stack), group
+    batch = learner.batch_of(count)
+    steps = max(1, count // batch)
+    solver = Adam(stack, batch=batch, steps=steps, rate=learner.rate_of(steps), averaged=learner.averaged)
+    return solver, group
 
 
 class _Method:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fbeta.learners.training import NetworkLearner
+from fbeta.learners.network import NetworkLearner
 
 
 @dataclass(frozen=True)
