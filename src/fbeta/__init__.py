@@ -51,8 +51,8 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 # Modules that `fbeta.name` may load by itself; an extra that is missing says so then.
 _MODULES = {
-    *_HOME, "artifact", "boosting", "data", "datasets", "explain", "learners", "lightning", "models", "paper", "report",
-    "sklearn", "tables", "train",
+    *_HOME, "artifact", "boosting", "data", "datasets", "explain", "learners", "lightning", "report", "sklearn",
+    "tables", "train",
 }  # fmt: skip
 
 __all__ = sorted(_MODULE_OF)

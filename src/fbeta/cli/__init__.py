@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
+from fbeta.cli.added import CommandGroup
 from fbeta.cli.comparing import compare
 from fbeta.cli.datasets import app as data_app
 from fbeta.cli.explaining import explain
 from fbeta.cli.fitting import fit
-from fbeta.cli.papers import app as paper_app
 from fbeta.cli.predicting import predict
 from fbeta.cli.tuning import tune
 
@@ -18,6 +18,7 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="fbeta",
+    cls=CommandGroup,
     help="Train for the metric you report.",
     no_args_is_help=True,
     add_completion=True,
@@ -45,7 +46,6 @@ def door(
 for command in (compare, fit, predict, tune, explain):
     app.command()(command)
 app.add_typer(data_app, name="data")
-app.add_typer(paper_app, name="paper")
 
 
 def main() -> None:

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from fbeta import losses
 from fbeta.learners.adam import Adam, gradient
+from fbeta.learners.random_bits import shuffled
 from fbeta.losses import Loss
 from fbeta.metrics import Metric
-from fbeta.train.batches import shuffled
 
 #: Losses that begin at the prior's log odds; the others have their gradient around f = ½ and begin there.
 FROM_PRIOR = {"asymmetric", "bce", "focal", "ldam", "tangent"}
