@@ -21,27 +21,38 @@ RESULTS, PICTURES = Path("reproduction/results"), Path("reproduction/pictures")
 @app.command("run")
 def paper_run(
     dataset: Annotated[
-        list[str] | None, typer.Option(help="fashion-mnist, cifar10 (both if not given) or digits.")
+        list[str] | None,
+        typer.Option(help="fashion-mnist and cifar10 (both if not given), or digits; may be repeated."),
     ] = None,
     preset: Annotated[
         list[str] | None,
-        typer.Option(help="What to run: faithful (if not given), beside, …; may be repeated."),
+        typer.Option(
+            help="faithful (the default), beside, plateau, readings, remedies or precision; may be repeated."
+        ),
     ] = None,
     repeats: Annotated[
-        int | None, typer.Option(min=1, help="Repeats of every run, if not the preset's.")
+        int | None, typer.Option(min=1, help="Repeats of each run; the preset's if not given.")
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="Epochs of every run, if not the preset's.")
+        int | None, typer.Option(min=1, help="Epochs of each run; the preset's if not given.")
     ] = None,
     precision: Annotated[
-        str | None, typer.Option(help="bf16, fp32 or fp64, if not the preset's; on a CPU always fp32.")
+        str | None,
+        typer.Option(help="bf16, fp32 or fp64; the preset's if not given, and always fp32 on a CPU."),
     ] = None,
     results: Folder = RESULTS,
     device: Annotated[str, typer.Option(help="cuda, cpu, or auto.")] = "auto",
-    at_once: Annotated[int, typer.Option(min=1, help="Runs trained together at most.")] = 50,
-    part: Annotated[str, typer.Option("--shard", help="2/3 is the second of three machines.")] = "1/1",
-    minutes: Annotated[float | None, typer.Option(min=0, help="Stop in time, and go on later.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Start even if it takes days.")] = False,
+    at_once: Annotated[int, typer.Option(min=1, help="The most runs to train together.")] = 50,
+    part: Annotated[
+        str,
+        typer.Option(
+            "--shard", help="The part of the runs to train, as 2/3 for the second of three machines."
+        ),
+    ] = "1/1",
+    minutes: Annotated[
+        float | None, typer.Option(min=0, help="Stop after so many minutes; the same command goes on later.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Start without a GPU even if it takes days.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Train the paper's networks, many at once; stop it at any time and call it again to go on."""

@@ -35,9 +35,7 @@ def draw(results: Results, dataset: str) -> Any:
         ax.tick_params(length=0, top=False)
         ax.set_title(name, fontsize=10)
         ax.spines[:].set_visible(False)
-    labels = [
-        f"{loss_name(g.run)}  ({sum(r.left is not None for r in g.results)}/{len(g.results)})" for g in groups
-    ]
+    labels = [f"{loss_name(g.run)}  ({g.left}/{len(g.results)})" for g in groups]
     panels[0].set_yticks(range(len(groups)), labels, fontsize=9)
     for tick, g in zip(panels[0].get_yticklabels(), groups, strict=True):
         tick.set_color(colour(g.run))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fbeta_reproduction.figures.positive_share import by_beta, legend
-from fbeta_reproduction.figures.style import COLOURS, GREY, figure, not_a_number, note, plain, ticks
+from fbeta_reproduction.figures.style import COLOURS, counted, figure, not_a_number, note, plain, ticks
 from fbeta_reproduction.naming import dataset_name
 from fbeta_reproduction.results.folder import Repeats, Results
 from fbeta_reproduction.results.survival import staying
@@ -26,12 +26,7 @@ def draw(results: Results, *datasets: str) -> Any:
             ax.set(xlim=(0, longest), xticks=ticks(longest), ylim=(-0.02, 1.02))
             if dataset == datasets[0]:
                 ax.set_title(title, fontsize=10, loc="left")
-            ax.set_title(
-                "n = " + (", ".join(str(len(g.everyone)) for g in found) or "0"),
-                fontsize=8,
-                color=GREY,
-                loc="right",
-            )
+            counted(ax, (len(g.everyone) for g in found))
             plain(ax)
         axes[0].set_ylabel(f"{dataset_name(dataset)}\nshare on the plateau", fontsize=9)
     legend(fig, panels)

@@ -6,7 +6,7 @@ from typing import Any
 
 from fbeta_reproduction.figures.style import (
     COLOURS,
-    GREY,
+    counted,
     family_handles,
     figure,
     not_a_number,
@@ -62,12 +62,7 @@ def draw(results: Results, dataset: str) -> Any:
         ax.set_title(title, fontsize=10, loc="left")
         ax.set_xlabel("epoch", fontsize=9)
         ax.set(xlim=(0, longest), xticks=ticks(longest), ylim=(0, 1.03))
-        ax.set_title(
-            "n = " + (", ".join(str(len(g.results)) for g in found) or "0"),
-            fontsize=8,
-            color=GREY,
-            loc="right",
-        )
+        counted(ax, (len(g.results) for g in found))
         plain(ax)
     axes[0].set_ylabel("share predicted positive", fontsize=9)
     legend(fig, panels, dataset_name(dataset) + unfinished(groups))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from typing import Any
 
 try:
@@ -87,6 +88,12 @@ def family_handles(names: dict[str, str], **look: Any) -> list[Any]:
     return [Line2D([], [], color=COLOURS[k], label=text, **({"lw": 2.2} | look)) for k, text in names.items()]
 
 
+def counted(ax: Any, sizes: Iterable[int]) -> None:
+    """How many runs each line of a panel stands for, at its upper right."""
+    text = "n = " + (", ".join(map(str, sizes)) or "0")
+    ax.set_title(text, fontsize=8, color=GREY, loc="right")
+
+
 def repeats(groups: list[Repeats]) -> str:
     """How many repeats a figure rests on.
 
@@ -112,8 +119,7 @@ def not_a_number(groups: list[Repeats]) -> str:
     """Say which runs went NaN, and when; empty if none did."""
     said = []
     for g in groups:
-        since = [r.nan_from for r in g.results if r.nan_from is not None]
-        if since:
+        if since := g.nan_epochs:
             name = f"{dataset_name(g.run.dataset)}, {loss_name(g.run)}"
             said.append(f"{name}: NaN loss in {len(since)} of {len(g.results)} runs, from epoch {min(since)}")
     return "; ".join(said)

@@ -29,7 +29,7 @@ def draw(results: Results, dataset: str) -> Any:
     for ax, beta in zip(panels, BETAS, strict=True):
         for i, g in enumerate(groups):
             for tuned, offset in ((False, -0.15), (True, 0.15)):
-                finals = g.finals(lambda r, t=tuned, b=beta: r.score("test", b, tuned=t))  # type: ignore[misc]
+                finals = g.scores("test", beta, tuned=tuned)
                 look: dict[str, Any] = {"color": colour(g.run), "zorder": 3}
                 ax.plot([min(finals), max(finals)], [i + offset] * 2, lw=1.2, alpha=0.6, color=colour(g.run))
                 face = {} if tuned else {"mfc": "white"}

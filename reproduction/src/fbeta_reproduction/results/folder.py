@@ -12,7 +12,7 @@ import numpy as np
 from fbeta.train import ledger
 from fbeta_reproduction.protocol import BETAS, LOSSES, PROTOCOL, SETTINGS, Kind, Run, kind
 from fbeta_reproduction.results import measurement
-from fbeta_reproduction.results.run_result import Array, RunResult
+from fbeta_reproduction.results.run_result import Array, RunResult, Split
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,21 @@ class Repeats:
         """Epochs that all long runs have finished."""
         return min(len(r.epochs) for r in self.results)
 
+    @property
+    def left(self) -> int:
+        """How many runs left the plateau, or never were on it."""
+        return sum(r.left is not None for r in self.results)
+
+    @property
+    def learned(self) -> int:
+        """How many runs learned something."""
+        return sum(r.learned for r in self.results)
+
+    @property
+    def nan_epochs(self) -> list[int]:
+        """The first epoch of each run that went NaN."""
+        return [r.nan_from for r in self.results if r.nan_from is not None]
+
     def until(self, epochs: int) -> Repeats:
         """The group as it stood after so many epochs."""
         return Repeats(tuple(r.until(epochs) for r in self.results), self.short)
@@ -49,6 +64,10 @@ class Repeats:
     def finals(self, values: Callable[[RunResult], Array]) -> list[float]:
         """The mean over the last five epochs of each run."""
         return [r.final(values(r)) for r in self.results]
+
+    def scores(self, split: Split, beta: float = 1.0, *, tuned: bool = False) -> list[float]:
+        """The final F_β of each run, at ½ or (`tuned`, on test) at the cut that is best for it on validation rows."""
+        return self.finals(lambda r: r.score(split, beta, tuned=tuned))
 
     def quantiles(self, values: Callable[[RunResult], Array]) -> tuple[Array, Array]:
         """Epochs, and lowest, median and highest over the runs that got that far.

@@ -107,8 +107,9 @@ def _numbers(groups: Sequence[Repeats]) -> list[str]:
 
 
 def _stuck(groups: Sequence[Repeats]) -> list[str]:
-    stuck = sum(r.left is None for g in groups for r in g.results)
-    return [f"{stuck} of {sum(len(g.results) for g in groups)} runs never left the plateau."] if stuck else []
+    runs = sum(len(g.results) for g in groups)
+    stuck = runs - sum(g.left for g in groups)
+    return [f"{stuck} of {runs} runs never left the plateau."] if stuck else []
 
 
 def _reach(values: Sequence[float]) -> str:

@@ -19,7 +19,7 @@ from fbeta_reproduction.naming import (
 )
 from fbeta_reproduction.protocol import PAPER
 from fbeta_reproduction.results.folder import Repeats, Results
-from fbeta_reproduction.results.run_result import Array, RunResult
+from fbeta_reproduction.results.run_result import RunResult
 from fbeta_reproduction.verdicts.claim import Claim, Finding, Verdict, judge, unmeasured
 
 #: Runs of one kind take longer than those of another: in this share of all pairs; 'in part' from the second number.
@@ -41,18 +41,18 @@ def bce_fails(results: Results) -> Claim:
     g = results.find(dataset, "balanced-bce")
     found = unmeasured(dataset)
     if g is not None:
-        failed = sum(not r.learned for r in g.results)
+        failed = len(g.results) - g.learned
         verdict: Verdict = (
             "holds" if failed == len(g.results) else "holds in part" if failed else "does not hold"
         )
         others = [o for o in results.of(dataset) if "bce" in o.run.loss and o is not g]
-        fine = [o for o in others if all(r.learned for r in o.results)]
+        fine = [o for o in others if o.learned == len(o.results)]
         found = judge(
             dataset,
             [g],
             verdict,
             f"Balanced BCE learned nothing in {failed} of {len(g.results)} runs; validation F₁ at ½ "
-            f"{spread(_val(g))}, where calling everything positive gives {number(g.first.trivial('val'))}.",
+            f"{spread(g.scores('val'))}, where calling everything positive gives {number(g.first.trivial('val'))}.",
             *(f"{_quoted(o)} learned nothing in {_failures(o)}." for o in others if o not in fine),
             f"Every run of these learned: {listed([_quoted(o) for o in fine])}." if fine else "",
         )
@@ -74,9 +74,8 @@ def _quoted(g: Repeats) -> str:
 
 
 def _failures(g: Repeats) -> str:
-    nan = sum(r.nan_from is not None for r in g.results)
-    text = f"{sum(not r.learned for r in g.results)} of {len(g.results)} runs"
-    return text + (f", NaN loss in {nan}" if nan else "")
+    text = f"{len(g.results) - g.learned} of {len(g.results)} runs"
+    return text + (f", NaN loss in {len(g.nan_epochs)}" if g.nan_epochs else "")
 
 
 def faster_and_best(results: Results) -> Claim:
@@ -108,11 +107,11 @@ def _raced(ours: Sequence[Repeats], others: Sequence[Repeats]) -> Finding:
     slow = [g for g in others if (g.run.loss, g.run.beta) != ("soft", 1.0)] or others
     late, late_text = _longer(ours, others, lambda r: r.left or math.inf)
     faster, fast_text = _longer(slow, ours, _after_leaving)
-    best = max((*ours, *others), key=lambda g: median(_val(g)))
-    rival = max(others if best in ours else ours, key=lambda g: median(_val(g)))
+    best = max((*ours, *others), key=lambda g: median(g.scores("val")))
+    rival = max(others if best in ours else ours, key=lambda g: median(g.scores("val")))
     points = [late, faster, float(best in ours)]
     verdict: Verdict = "holds" if min(points) == 1 else "holds in part" if max(points) else "does not hold"
-    stuck = [(g, sum(r.left is None for r in g.results)) for g in ours]
+    stuck = [(g, len(g.results) - g.left) for g in ours]
     stay = [f"{n} of {len(g.results)} with β = {beta_name(g.run.beta or 1.0)}" for g, n in stuck if n]
     return judge(
         "cifar10",
@@ -120,9 +119,9 @@ def _raced(ours: Sequence[Repeats], others: Sequence[Repeats]) -> Finding:
         verdict,
         f"(a) More epochs to start, {_WORD[late]}: the surrogate leaves the plateau later {late_text}.",
         f"(b) Then faster, {_WORD[faster]}: another loss needs more epochs from there {fast_text}.",
-        f"(c) Best validation F₁ at ½, {_WORD[points[2]]}: {loss_name(best.run)} with {spread(_val(best))}; "
+        f"(c) Best validation F₁ at ½, {_WORD[points[2]]}: {loss_name(best.run)} with {spread(best.scores('val'))}; "
         f"the best {'other' if best in ours else 'surrogate'} is {loss_name(rival.run)} with "
-        f"{spread(_val(rival))}, by repeat {_difference(best, rival)}.",
+        f"{spread(rival.scores('val'))}, by repeat {_difference(best, rival)}.",
         f"Surrogate runs that never left the plateau: {listed(stay)}." if stay else "",
     )
 
@@ -160,15 +159,13 @@ def superiority(x: Sequence[float], y: Sequence[float]) -> float:
     return float(wins / (len(x) * len(y)))
 
 
-def _val(g: Repeats) -> list[float]:
-    return g.finals(lambda r: r.score("val", 1.0))
-
-
 def _difference(a: Repeats, b: Repeats) -> str:
     """How much more a reaches than b under the same split and initial weights."""
-    pairs = dict(zip((r.run.repeat for r in b.results), _val(b), strict=True))
+    pairs = dict(zip((r.run.repeat for r in b.results), b.scores("val"), strict=True))
     differences = [
-        x - pairs[r.run.repeat] for r, x in zip(a.results, _val(a), strict=True) if r.run.repeat in pairs
+        x - pairs[r.run.repeat]
+        for r, x in zip(a.results, a.scores("val"), strict=True)
+        if r.run.repeat in pairs
     ]
     return f"{spread(differences)} less" if differences else "not comparable"
 
@@ -196,13 +193,13 @@ def accuracy(results: Results) -> Claim:
 
 def _accurate(soft: Sequence[Repeats], groups: Sequence[Repeats]) -> Finding:
     def finals(g: Repeats) -> list[float]:
-        return g.finals(_test_accuracy)
+        return g.finals(RunResult.accuracy)
 
     best, top = (max(some, key=lambda g: median(finals(g))) for some in (groups, soft))
     base = top.first.base_rate()
     off = median(finals(top)) - base
     wins, at_base = best in soft, abs(off) <= BASE
-    rank = sorted(groups, key=lambda g: -median(_val(g))).index(best) + 1
+    rank = sorted(groups, key=lambda g: -median(g.scores("val"))).index(best) + 1
     return judge(
         "cifar10",
         groups,
@@ -218,10 +215,6 @@ def _accurate(soft: Sequence[Repeats], groups: Sequence[Repeats]) -> Finding:
         "test rows predicted positive.",
         f"The loss with the best accuracy is number {rank} of {len(groups)} by validation F₁.",
     )
-
-
-def _test_accuracy(r: RunResult) -> Array:
-    return r.accuracy("test")
 
 
 def large_beta(results: Results) -> Claim:

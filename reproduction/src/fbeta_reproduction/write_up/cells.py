@@ -5,6 +5,7 @@ from __future__ import annotations
 from fbeta_reproduction.naming import spread
 from fbeta_reproduction.protocol import Kind
 from fbeta_reproduction.results.folder import Repeats, Results
+from fbeta_reproduction.results.run_result import RunResult
 from fbeta_reproduction.write_up.blocks import Text
 
 NOT_YET = Text("Not run yet.")
@@ -23,12 +24,12 @@ def runs_cell(g: Repeats) -> str:
 
 def score_cell(g: Repeats, beta: float, *, tuned: bool = False) -> str:
     """Final F_β on test rows, at ½ or at the cut tuned on validation rows."""
-    return spread(g.finals(lambda r: r.score("test", beta, tuned=tuned)))
+    return spread(g.scores("test", beta, tuned=tuned))
 
 
 def accuracy_cell(g: Repeats) -> str:
     """Final accuracy on test rows."""
-    return spread(g.finals(lambda r: r.accuracy("test")))
+    return spread(g.finals(RunResult.accuracy))
 
 
 def share_cell(g: Repeats) -> str:
@@ -38,10 +39,10 @@ def share_cell(g: Repeats) -> str:
 
 def learned_cell(g: Repeats) -> str:
     """How many runs learned something."""
-    return f"{sum(r.learned for r in g.results)} of {len(g.results)}"
+    return f"{g.learned} of {len(g.results)}"
 
 
 def nan_cell(g: Repeats) -> str:
     """How many runs went NaN, and from which epoch on."""
-    since = [r.nan_from for r in g.results if r.nan_from is not None]
+    since = g.nan_epochs
     return f"{len(since)} of {len(g.results)}, from epoch {min(since)}" if since else "–"

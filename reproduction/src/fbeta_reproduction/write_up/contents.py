@@ -98,10 +98,9 @@ def terminal(results: Results) -> str:
             lines.append(" " * 30 + "".join(f"{name:<30}" for name in CORRELATIONS).rstrip())
             lines.append(f"{'loss (left the plateau)':<30}" + _scores().rstrip())
         for g in groups:
-            left = f"{sum(r.left is not None for r in g.results)}/{len(g.results)}"
             tables = ([median(cell) for cell in correlation.table(g, name)] for name in CORRELATIONS)
             cells = "  ".join("".join(f"{number(x, 2):<7}" for x in table) for table in tables)
-            lines.append(f"{f'{loss_name(g.run)} ({left})':<30}{cells}".rstrip())
+            lines.append(f"{f'{loss_name(g.run)} ({g.left}/{len(g.results)})':<30}{cells}".rstrip())
     return "\n".join(lines)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from fbeta_reproduction.naming import change_name, dataset_name, full_name, listed, median, number, spread
 from fbeta_reproduction.protocol import PAPER
 from fbeta_reproduction.results.folder import Repeats, Results
-from fbeta_reproduction.results.run_result import Array, RunResult
+from fbeta_reproduction.results.run_result import RunResult
 from fbeta_reproduction.verdicts.training_claims import BASE
 from fbeta_reproduction.write_up.blocks import Block, Bullets, DataTable, Heading, Text
 
@@ -64,7 +64,7 @@ def _settings(results: Results, dataset: str) -> Iterator[tuple[str, dict[str, R
 def _row(dataset: str, name: str, groups: dict[str, Repeats]) -> tuple[str, ...]:
     surrogate = groups.get("surrogate")
     left = [r.left or float("inf") for r in surrogate.results] if surrogate else []
-    scores = (spread(groups[loss].finals(_val)) if loss in groups else "–" for loss in COMPARED)
+    scores = (spread(groups[loss].scores("val")) if loss in groups else "–" for loss in COMPARED)
     epochs = next(iter(groups.values())).reached
     return (
         dataset_name(dataset),
@@ -77,7 +77,7 @@ def _row(dataset: str, name: str, groups: dict[str, Repeats]) -> tuple[str, ...]
 
 
 def _best(groups: dict[str, Repeats]) -> str:
-    return max(groups, key=lambda loss: median(groups[loss].finals(_val)))
+    return max(groups, key=lambda loss: median(groups[loss].scores("val")))
 
 
 def _sentences(results: Results, settings: list[_Setting]) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _sentences(results: Results, settings: list[_Setting]) -> Iterator[str]:
             )
     for dataset in PAPER:
         readings = [g for g in results.of(dataset, "reading") if "bce" in g.run.loss]
-        failed = [g for g in readings if not any(r.learned for r in g.results)]
+        failed = [g for g in readings if not g.learned]
         if readings:
             yield (
                 f"BCE fails (claim 3), {dataset_name(dataset)}: in {len(failed)} of {len(readings)} other readings"
@@ -122,7 +122,3 @@ def _after(names: Iterable[str]) -> str:
     """Names in brackets at the end of a sentence, if there are any."""
     said = listed([f"“{name}”" for name in names])
     return f" ({said})" if said else ""
-
-
-def _val(r: RunResult) -> Array:
-    return r.score("val", 1.0)

@@ -57,9 +57,8 @@ def matrices(results: Results) -> list[Block]:
         for name in correlation.CORRELATIONS if groups else ():
             rows = []
             for g in groups:
-                left = sum(r.left is not None for r in g.results)
                 cells = [spread(cell, 2) for cell in correlation.table(g, name)]
-                rows.append((loss_name(g.run), f"{left} of {len(g.results)}", *cells))
+                rows.append((loss_name(g.run), f"{g.left} of {len(g.results)}", *cells))
             heading = ("loss", "left the plateau", *(score_name(b) for b in BETAS))
             blocks += [Heading(f"{dataset_name(dataset)}: {name}", 3), DataTable(heading, tuple(rows))]
     return blocks or [NOT_YET]

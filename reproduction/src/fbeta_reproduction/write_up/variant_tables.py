@@ -145,4 +145,4 @@ def _counterpart(results: Results, group: Repeats) -> Repeats | None:
 
 
 def _on_validation(g: Repeats) -> float:
-    return median(g.finals(lambda r: r.score("val", r.run.beta or 1.0)))
+    return median(g.scores("val", g.run.beta or 1.0))
