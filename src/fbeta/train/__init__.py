@@ -1,1 +1,1 @@
-"""Training many models at once, and the books that are kept about it."""
+"""The books that are kept about many runs: who trains what, what came out, and where to go on from."""
