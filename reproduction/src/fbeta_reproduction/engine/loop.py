@@ -1,4 +1,4 @@
-"""The loop around a stack: epochs, evaluation beside them, checkpoints, and an end in time."""
+"""The training loop of a stack: epochs, evaluation, checkpoints, and a stop before a deadline."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def train(
     """
     pending: Future[None] | None = None
     saved = time.monotonic()
-    with ThreadPoolExecutor(1) as beside:
+    with ThreadPoolExecutor(1) as reporter:
         while stack.epoch < epochs:
             begun = time.monotonic()
             start = _Clock(stack.device)
@@ -65,7 +65,7 @@ def train(
             host = margins.cpu().numpy() if margins.is_cuda else margins.numpy().copy()
             if pending is not None:
                 pending.result()
-            pending = beside.submit(report, stack.epoch, host, start.until(end))
+            pending = reporter.submit(report, stack.epoch, host, start.until(end))
             now = time.monotonic()
             # Another epoch like this one, and a checkpoint, must fit.
             late = deadline is not None and now + 1.5 * (now - begun) + 10 > deadline

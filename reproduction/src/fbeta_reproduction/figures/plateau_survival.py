@@ -43,6 +43,6 @@ def _steps(ax: Any, g: Repeats) -> None:
     # A step holds from its epoch to the next.
     x = np.append(s.epochs, s.epochs[-1] + 1)
     share, low, high = (np.append(v, v[-1]) for v in (s.share, s.low, s.high))
-    if g.run.loss == "surrogate":  # one band a panel: three would hide each other
+    if g.run.loss == "surrogate":  # one band per panel: three would hide each other
         ax.fill_between(x, low, high, step="post", color=COLOURS[g.run.loss], alpha=0.18, lw=0)
     ax.step(x, share, where="post", color=COLOURS[g.run.loss], lw=1.7)

@@ -1,4 +1,4 @@
-"""What is run: the paper's section 5 as published, the losses beside it, and the other readings of its text."""
+"""What is run: the paper's section 5 as published, other losses, and other readings of its text."""
 
 from fbeta_reproduction.protocol.presets import (
     LOSSES,

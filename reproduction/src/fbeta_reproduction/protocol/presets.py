@@ -1,4 +1,4 @@
-"""The presets: the paper's runs, the losses beside them, other readings of its text, and remedies."""
+"""The presets: the paper's runs, other losses, other readings of its text, and remedies."""
 
 from __future__ import annotations
 

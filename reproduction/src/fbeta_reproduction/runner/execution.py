@@ -145,7 +145,7 @@ def _at_once(runs: int) -> str:
 
 
 def _notes(ledger: Ledger) -> Iterator[tuple[Path, list[str]]]:
-    """Which runs a checkpoint holds is written beside it."""
+    """The checkpoints' notes: which runs each of them holds."""
     for note in sorted(ledger.checkpoint_path("any").parent.glob("stack-*.json")):
         with suppress(FileNotFoundError):  # who trains it has just finished
             yield note, json.loads(note.read_bytes())

@@ -17,7 +17,7 @@ MIDDLE = 30
 
 
 def plateau_tables(results: Results) -> list[Block]:
-    """A table for each data set: the chance to be on the plateau after some epochs, and the time to leave it."""
+    """A table for each data set: how likely a run is on the plateau after some epochs, and when it leaves."""
     blocks: list[Block] = []
     for dataset in results.datasets:
         rows = [row for g in results.main(dataset) if (row := _row(g))]

@@ -11,12 +11,12 @@ from fbeta_reproduction.results.run_result import RunResult
 from fbeta_reproduction.verdicts.training_claims import BASE
 from fbeta_reproduction.write_up.blocks import Block, Bullets, DataTable, Heading, Text
 
-#: The losses that are beside each other, at β = 1, and their names in tables.
+#: The losses that are compared, at β = 1, and their names in tables.
 COMPARED = {"surrogate": "surrogate F₁", "soft": "macro soft F₁", "bce": "balanced BCE"}
 
 
 def answers(results: Results) -> list[Block]:
-    """The losses beside each other in every setting that several were run in, and what that says of the claims.
+    """The losses compared in every setting that several were run in, and what that says of the claims.
 
     >>> answers(Results(()))
     []

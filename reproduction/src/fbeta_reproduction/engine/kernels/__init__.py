@@ -4,7 +4,7 @@ Both modules have the same functions.
 
 Tensors are stacked: the first axis is the run. Images are channels-last, ``(R, B, H, W, C)``. No kernel lets one
 run see another, sums are always added up in the same order, and tile sizes do not depend on the number of runs:
-so a run gives the same bits alone and in company.
+so a run gives the same bits alone and beside others.
 """
 
 from __future__ import annotations
