@@ -20,7 +20,7 @@ docs: .venv/ready  ## rewrite the pictures and tables that the README and docs/ 
 	$(BIN)/python examples/multiclass.py --write
 	$(BIN)/python examples/maps.py --write
 	$(BIN)/fbeta explain --metric fbeta:beta=2 --prevalence 0.1 --png docs/explain-fbeta2.png
-	$(BIN)/fbeta paper figures --doc docs/reproduction.md
+	$(BIN)/fbeta paper figures --doc reproduction/report.md
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -28,11 +28,11 @@ lint: .venv/ready
 	$(BIN)/mypy
 
 # torch is pinned in constraints.txt: without the pin pip would fetch gigabytes of CUDA libraries.
-# The install compiles cpu.c, so it is done again when that changes.
-.venv/ready: pyproject.toml constraints.txt hatch_build.py src/fbeta/losses/kernels/cpu.c
+# The install compiles cpu.c, so it is done again when that changes. The reproduction of the paper is a package of its own.
+.venv/ready: pyproject.toml reproduction/pyproject.toml constraints.txt hatch_build.py src/fbeta/losses/kernels/cpu.c
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) install -q -c constraints.txt hatchling editables
-	$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[dev]'
+	$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[dev]' -e ./reproduction
 	touch $@
 
 constraints: .venv/ready

@@ -1,11 +1,31 @@
-"""Doctests of modules that need Triton are collected only where it is installed."""
+"""What the tests of the library and of the reproduction share."""
 
 from importlib.util import find_spec
 
+import pytest
+
+from fbeta.datasets import download
+from range_server import serve
+
+# Doctests of modules that need Triton are collected only where it is installed.
 NEED_TRITON = [
     "src/fbeta/losses/kernels/cuda.py",
     "src/fbeta/losses/kernels/scalar.py",
-    "src/fbeta/train/kernels/cuda.py",
-    "src/fbeta/train/kernels/cuda_conv.py",
+    "reproduction/src/fbeta_reproduction/engine/kernels/accelerated.py",
+    "reproduction/src/fbeta_reproduction/engine/kernels/convolution.py",
 ]
 collect_ignore = [] if find_spec("triton") else NEED_TRITON
+
+
+@pytest.fixture
+def own_cache(monkeypatch, tmp_path):
+    """A cache of data sets for one test, which must not meet that of the person who runs it."""
+    monkeypatch.setenv("FBETA_DATA", str(tmp_path / "cache"))
+    monkeypatch.setattr(download, "PAUSE", 0.0)
+
+
+@pytest.fixture
+def server():
+    """A server of files that breaks off, forgets and lies as it is told."""
+    with serve() as server:
+        yield server

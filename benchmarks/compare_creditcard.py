@@ -29,8 +29,8 @@ import fbeta
 from fbeta import data, report
 from fbeta.comparison.result import Candidate, Comparison
 from fbeta.data import load_table
+from fbeta.report.progress import bar
 from fbeta.tables import Table
-from fbeta.train.bar import bar
 
 RESULT = Path(__file__).parent / "results" / "compare_creditcard.json"
 METRIC = "fbeta:beta=2"

@@ -9,8 +9,6 @@ from fbeta import FBeta, GMean, Kappa, SurrogateLoss, losses
 from fbeta.losses import kernels as fused
 from fbeta.losses.kernels import cpu
 from fbeta.losses.surrogate import FIRST_LOOK
-from fbeta.paper.objective import Scheduled
-from fbeta.train.objective import Objective
 
 needs_library = pytest.mark.skipif(not cpu.available(), reason="the library was not compiled")
 
@@ -142,24 +140,6 @@ def test_a_share_on_a_device_is_mixed_there():
             torch.testing.assert_close(known(z, 0.5, grad)[0][0], told(z, 0.5, grad)[0][0])
         torch.testing.assert_close(known(z, 0.5, True)[1], told(z, 0.5, True)[1])
         assert told(z, 0.5, False)[1] is None
-
-
-def test_scheduled_losses_of_many_runs():
-    """The epoch says the share: a checkpoint holds none, so older ones still fit."""
-    z, y = batch()
-    made = {s: SurrogateLoss(FBeta(1), prevalence=0.1, blend=s) for s in (0.0, 0.25)}
-    runs = Objective(
-        [
-            Scheduled(SurrogateLoss(FBeta(1), prevalence=0.1, blend=0.0), lambda epoch: epoch / 4),
-            SurrogateLoss(FBeta(1), prevalence=0.1),
-        ]
-    )
-    for epoch, share in enumerate(made):
-        runs.at_epoch(epoch)
-        expected = made[share](z, y) + made[0.0](z, y)
-        torch.testing.assert_close(runs(torch.stack([z, z]), torch.stack([y, y])), expected)
-    assert runs.state_dict() == {}
-    runs.load_state_dict({})
 
 
 def test_bad_blends():

@@ -18,34 +18,33 @@ SOURCE = ROOT / "src" / "fbeta"
 
 # Imports point down, or along a line from right to left; never up. `fbeta` itself is lazy and imports nothing.
 LAYERS = [
-    ["spelling", "writing", "metrics"],
+    ["spelling", "writing", "sealed", "extensions", "metrics"],
     ["losses", "decisions"],
-    ["tables", "datasets", "data", "models"],
-    ["train", "learners"],
+    ["tables", "datasets", "data"],
+    ["learners"],
     ["lightning", "sklearn", "boosting"],
-    ["artifact", "comparison", "report", "paper"],
+    ["artifact", "comparison", "report"],
     ["cli"],
 ]
 THIRD_PARTY = {
     "spelling": set(),
     "writing": set(),
+    "sealed": set(),
+    "extensions": set(),
     "metrics": {"numpy"},  # inside a function, for lists
     "decisions": {"numpy"},
-    "learners": {"numpy", "torch"},
+    "learners": {"numpy", "torch", "safetensors", "xgboost", "lightgbm"},
     "sklearn": {"numpy", "sklearn", "scipy", "torch"},
     "boosting": {"numpy", "sklearn", "xgboost", "lightgbm"},
     "losses": {"torch", "numpy", "triton"},
     "tables": {"numpy", "polars"},
-    "datasets": {"numpy", "PIL", "polars", "sklearn"},
+    "datasets": {"numpy", "polars", "sklearn"},
     "data": set(),
-    "models": {"numpy", "torch"},
-    "train": {"numpy", "rich", "torch", "triton", "safetensors"},
-    "paper": {"numpy", "torch", "rich", "matplotlib", "PIL"},
     "lightning": {"lightning", "pytorch_lightning", "torch"},
-    "artifact": {"lightgbm", "numpy", "polars", "safetensors", "xgboost"},
-    "comparison": {"numpy", "polars", "rich", "scipy", "sklearn", "torch"},
+    "artifact": {"numpy", "polars", "safetensors"},
+    "comparison": {"filelock", "joblib", "numpy", "polars", "safetensors", "scipy", "sklearn", "torch"},
     "report": {"jinja2", "markupsafe", "matplotlib", "numpy", "rich"},
-    "cli": {"typer"},
+    "cli": {"rich", "typer"},
 }
 
 
@@ -80,6 +79,11 @@ def test_imports_point_down(name, path):
                 assert order[below] < order[name], f"{name} imports {below}, which lies above it"
         elif top not in sys.stdlib_module_names:
             assert top in THIRD_PARTY[name], f"{name} imports {top}"
+
+
+def test_the_library_knows_the_reproduction_by_entry_points_only():
+    for _, path in modules():
+        assert "fbeta_reproduction" not in {name.partition(".")[0] for name in imported(path)}, path
 
 
 def test_public_names():
@@ -122,8 +126,9 @@ def test_public_functions_and_classes_have_a_doctest():
         assert ">>>" in getattr(fbeta, name).__doc__ or name == "Metric", name
 
 
-def fresh(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+def fresh(code, *arguments):
+    line = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(line, capture_output=True, text=True, check=True).stdout
 
 
 HEAVY = {
@@ -140,6 +145,9 @@ HEAVY = {
 }
 
 
+COMMAND = "from typer.testing import CliRunner; from fbeta.cli import app\n"
+
+
 @pytest.mark.parametrize(
     ("code", "allowed"),
     [
@@ -149,8 +157,8 @@ HEAVY = {
         ("from fbeta import tune, Decision; tune([0.9, 0.1], [1, 0], 'f1')", {"numpy"}),
         ("from fbeta import *; FBeta(2), tune", {"numpy"}),
         ("import fbeta, contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()): help(fbeta)", {"numpy"}),
-        ("from typer.testing import CliRunner; from fbeta.cli import app\nCliRunner().invoke(app, ['--help'])", set()),
-        ("from typer.testing import CliRunner; from fbeta.cli import app\nCliRunner().invoke(app, ['fit', '--help'])", set()),
+        (f"{COMMAND}CliRunner().invoke(app, ['--help'])", set()),
+        (f"{COMMAND}CliRunner().invoke(app, ['fit', '--help'])", set()),
     ],
 )  # fmt: skip
 def test_nothing_is_paid_for_that_is_not_used(code, allowed):
@@ -178,6 +186,18 @@ for use in (compare, TangentLoss):
     assert first == "True False False fbeta:beta=2"
     assert "pip install 'fbeta[" in rest[0]
     assert rest[1] == "fbeta.TangentLoss: fbeta.losses needs PyTorch: pip install 'fbeta[torch]'"
+
+
+def test_a_command_looks_for_other_packages_only_if_it_is_not_the_librarys_own():
+    code = """
+import sys
+from fbeta import extensions
+from fbeta.cli import app
+app([*sys.argv[1:], "--help"], standalone_mode=False)
+print(extensions._found.cache_info().currsize)
+"""
+    assert fresh(code, "explain").split()[-1] == "0"
+    assert fresh(code).split()[-1] == "1"
 
 
 def test_readme_table_is_the_committed_result():
@@ -241,7 +261,11 @@ def test_readme_snippet_runs():
     assert 0.4 < tuned < 1
 
 
-@pytest.mark.parametrize("path", [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [path for folder in (".", "docs", "reproduction") for path in sorted((ROOT / folder).glob("*.md"))],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
 def test_links_lead_somewhere(path):
     for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text()):
         if not link.startswith("http"):
@@ -250,7 +274,7 @@ def test_links_lead_somewhere(path):
 
 def test_references_are_in_the_bibliography():
     known = set(re.findall(r"@\w+\{(\w+),", (ROOT / "references.bib").read_text()))
-    for path in SOURCE.rglob("*.py"):
+    for path in (*SOURCE.rglob("*.py"), *(ROOT / "reproduction" / "src").rglob("*.py")):
         for key in re.findall(r"\[([a-z]+\d{4})\]", path.read_text()):
             assert key in known, f"{path.name} cites {key}"
 

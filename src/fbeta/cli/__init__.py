@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
+from fbeta.cli.added import CommandGroup
 from fbeta.cli.compare import compare
 from fbeta.cli.data import app as data_app
 from fbeta.cli.explain import explain
 from fbeta.cli.fit import fit
-from fbeta.cli.papers import app as paper_app
 from fbeta.cli.predict import predict
 from fbeta.cli.tune import tune
 
@@ -18,6 +18,7 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="fbeta",
+    cls=CommandGroup,
     help="Train for the metric you report.",
     no_args_is_help=True,
     add_completion=True,
@@ -45,7 +46,6 @@ def door(
 for command in (compare, fit, predict, tune, explain):
     app.command()(command)
 app.add_typer(data_app, name="data")
-app.add_typer(paper_app, name="paper")
 
 
 def main() -> None:

@@ -108,7 +108,7 @@ def datasets(incomplete: str) -> list[str]:
         from fbeta.datasets import keel
 
         names = [f"keel/{name}" for name in keel.NAMES]
-    return [name for name in names if name.startswith(incomplete)]
+    return [name for name in sorted(names) if name.startswith(incomplete)]
 
 
 def tables(incomplete: str) -> list[str]:

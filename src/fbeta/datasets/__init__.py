@@ -1,6 +1,7 @@
 """Data by name or by path: `fetch` brings a named set here, `load` reads a set or a file of one's own.
 
-The same bytes whichever source they came from. A data set is one file with a `DATASET`, and one line in `_SETS`.
+The same bytes whichever source they came from. A data set is one file with a `DATASET`, and one line in `_SETS`; other
+packages add theirs by entry points (`fbeta.extensions`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fbeta.datasets import breast_cancer, cifar10, creditcard, digits, fashion_mnist, keel
+from fbeta import extensions
+from fbeta.datasets import breast_cancer, creditcard, digits, keel
 from fbeta.datasets.cached import root
 from fbeta.datasets.dataset import DataError, Dataset, Images, Progress
 from fbeta.spelling import did_you_mean
@@ -34,36 +36,40 @@ __all__ = [
 ]
 
 _SETS: dict[str, Dataset[Any]] = {
-    module.DATASET.name: module.DATASET
-    for module in (digits, fashion_mnist, cifar10, breast_cancer, creditcard, keel)
+    module.DATASET.name: module.DATASET for module in (digits, breast_cancer, creditcard, keel)
 }
 
 
 def names() -> list[str]:
-    """The names of all data sets; `keel` is a hundred tables, each loaded as `keel/…`.
+    """The names of all data sets, then those of other packages; `keel` is a hundred tables, each loaded as `keel/…`.
 
-    >>> names()
-    ['digits', 'fashion-mnist', 'cifar10', 'breast-cancer', 'creditcard', 'keel']
+    >>> names()[:4]
+    ['digits', 'breast-cancer', 'creditcard', 'keel']
     """
-    return list(_SETS)
+    return list(dict.fromkeys([*_SETS, *extensions.names(extensions.DATASETS)]))
 
 
 def get(name: str) -> Dataset[Any]:
     """A data set's facts, without its content.
 
-    >>> get("cifar10").shape
-    (32, 32, 3)
+    >>> get("digits").shape
+    (8, 8, 1)
     >>> get("keel/yeast4").name
     'keel/yeast4'
     """
     family, _, table = name.partition("/")
     if family == "keel" and table in keel.NAMES:
         return keel.member(table)
-    if name not in _SETS:
+    if name in _SETS:
+        return _SETS[name]
+    if name not in names():
+        if sentence := extensions.missing(extensions.DATASETS, name):
+            raise DataError(sentence)
         known = [f"keel/{table}" for table in keel.NAMES] if family == "keel" else names()
         hint = did_you_mean(name, known)
         raise ValueError(f"Unknown data set {name!r}.{hint} Choices: {', '.join(names())}.")
-    return _SETS[name]
+    added: Dataset[Any] = extensions.load(extensions.DATASETS, name)
+    return added
 
 
 def load(
@@ -184,4 +190,4 @@ def is_path(source: str | Path) -> bool:
         return True
     if source in _SETS or source.startswith("keel/"):
         return False
-    return os.sep in source or bool(Path(source).suffix) or Path(source).is_file()
+    return os.sep in source or bool(Path(source).suffix) or (Path(source).is_file() and source not in names())

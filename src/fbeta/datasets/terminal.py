@@ -13,9 +13,9 @@ def table(facts: Iterable[dict[str, Any]]) -> str:
     """The facts of data sets as a table.
 
     >>> from fbeta.data import get
-    >>> print(table([get("cifar10").facts() | {"here": False}]))
-    name     train   test    shape    classes  MB     from           here
-    cifar10  50,000  10,000  32x32x3  10       184.4  npm, upstream  no
+    >>> print(table([get("digits").facts() | {"bytes": 57_523, "here": True}]))
+    name    train  test  shape  classes  MB   from          here
+    digits  1,438  359   8x8x1  10       0.1  scikit-learn  yes
     """
     rows = [("name", "train", "test", "shape", "classes", "MB", "from", "here")]
     for f in facts:

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fbeta.learners.random_bits import shuffled
 from fbeta.learners.stack import Stack
 
 #: Steps of L-BFGS in an epoch.
@@ -187,13 +188,3 @@ def _stream(rows: NDArray[np.int64], begin: int, count: int, key: tuple[int, ...
         found.append(part)
         begin, count = begin + len(part), count - len(part)
     return np.concatenate(found)
-
-
-def shuffled(count: int, *key: int) -> NDArray[np.int64]:
-    """A random order that depends on the key alone, not on NumPy's ways of drawing.
-
-    >>> sorted(shuffled(4, 7).tolist())
-    [0, 1, 2, 3]
-    """
-    bits = np.random.Philox(np.random.SeedSequence(key)).random_raw(count)
-    return np.argsort(bits, kind="stable")

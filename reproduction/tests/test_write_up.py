@@ -1,0 +1,432 @@
+"""The written reproduction: verdicts change with the numbers, the document and the page say what was measured."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fbeta.cli import app
+from fbeta_reproduction.naming import change_name, listed, loss_name, median, number, spread
+from fbeta_reproduction.protocol import BETAS, Run, faithful
+from fbeta_reproduction.results.folder import Results, read
+from fbeta_reproduction.verdicts import claims, correlation_claims
+from fbeta_reproduction.write_up import blocks, contents, html_page
+from made_up_results import ROWS, write_all, write_run
+
+ROOT = Path(__file__).resolve().parents[1]
+EPOCHS = 120
+
+
+def columns(dataset, u, t, loss):
+    """A run's file from false and true positive rates by epoch."""
+    table = {"epoch": np.arange(1, len(u) + 1), "loss": loss, "seconds": np.full(len(u), 0.5)}
+    for split, (n, p) in ROWS[dataset].items():
+        table |= {f"{split}_tp": np.round(p * t), f"{split}_fp": np.round((n - p) * u)}
+    for b in BETAS:
+        table |= {
+            f"cut{b:g}": np.zeros(len(u)),
+            f"cut{b:g}_tp": table["test_tp"],
+            f"cut{b:g}_fp": table["test_fp"],
+        }
+    return table
+
+
+def learning(start=0, speed=5.0, goal=(0.02, 0.9), epochs=EPOCHS):
+    """All positive for `start` epochs, then towards a goal."""
+    e = np.arange(epochs)
+    way = 1 - np.exp(-np.maximum(e + 1 - start, 0) / speed)
+    return np.where(way > 0, 0.5 + (goal[0] - 0.5) * way, 1.0), np.where(
+        way > 0, 0.7 + (goal[1] - 0.7) * way, 1.0
+    )
+
+
+def losses(run, u, t):
+    """The set-level loss of hard decisions: surrogate and macro soft as the paper has them, else the error rates."""
+    b2 = (run.beta or 1.0) ** 2
+    if run.loss == "soft":
+        return 1 - (1 + b2) * 0.1 * t / (0.1 * (b2 + t) + 0.9 * u)
+    return -np.log(t) + np.log(b2 / 9 + u) if run.loss == "surrogate" else 1 - t + u
+
+
+def write(folder, dataset, behave, repeats=5):
+    """The paper's fifty runs of a data set; `behave(run)` gives the arguments of `learning`, or rates themselves."""
+    for run in faithful(dataset, repeats, EPOCHS):
+        rates = behave(run)
+        u, t = learning(**rates) if isinstance(rates, dict) else rates
+        write_run(folder, run, columns=columns(dataset, u, t, losses(run, u, t)))
+
+
+def verdict(folder, number):
+    return claims(read(folder))[number - 1]
+
+
+# Verdicts ---------------------------------------------------------------------------------------------------------
+
+
+def test_claims_1_and_2_follow_the_correlations(tmp_path):
+    write(tmp_path, "cifar10", lambda run: {})
+    one, two = verdict(tmp_path, 1), verdict(tmp_path, 2)
+    assert one.findings[1].verdict == "holds"
+    assert one.findings[0].verdict == "not measured yet"
+    assert one.verdict == "holds"
+    assert "16 of 16 measured pairs" in one.findings[1].sentences[0]
+    assert two.verdict == "does not hold"  # here macro soft is as linear
+
+
+def test_claim_1_falls_with_a_loss_that_wanders(tmp_path):
+    write(tmp_path, "cifar10", lambda run: {})
+    for run in faithful("cifar10", 5, EPOCHS):
+        if run.loss in ("surrogate", "soft"):
+            u, t = learning()
+            wander = np.random.default_rng(run.repeat).normal(size=EPOCHS)
+            write_run(tmp_path, run, columns=columns("cifar10", u, t, wander))
+    assert verdict(tmp_path, 1).verdict == "does not hold"
+    assert verdict(tmp_path, 2).verdict == "holds"
+
+
+def test_claim_1_is_partial_if_a_beta_never_leaves(tmp_path):
+    write(
+        tmp_path,
+        "cifar10",
+        lambda run: {"start": EPOCHS} if (run.loss, run.beta) == ("surrogate", 3.0) else {},
+    )
+    finding = verdict(tmp_path, 1).findings[1]
+    assert finding.verdict == "holds in part"
+    assert "12 of 12 measured pairs" in finding.sentences[0]
+    assert "5 of 20 runs never left the plateau." in finding.sentences
+
+
+def test_a_narrow_miss_does_not_look_like_a_hit():
+    assert correlation_claims._reach([-0.8993, float("nan"), -0.99]) == "−0.990 to −0.899"
+
+
+@pytest.mark.parametrize(("failing", "says"), [(0, "does not hold"), (2, "holds in part"), (5, "holds")])
+def test_claim_3_counts_failures_of_balanced_bce(tmp_path, failing, says):
+    def behave(run):
+        return {"start": EPOCHS} if run.loss == "balanced-bce" and run.repeat < failing else {}
+
+    write(tmp_path, "fashion-mnist", behave)
+    claim = verdict(tmp_path, 3)
+    assert claim.verdict == says
+    assert f"nothing in {failing} of 5 runs" in claim.findings[0].sentences[0]
+
+
+def test_claim_3_counts_nan_as_failure_and_names_other_readings(tmp_path):
+    write(tmp_path, "fashion-mnist", lambda run: {})
+    for repeat in range(5):
+        write_run(tmp_path, Run("fashion-mnist", "balanced-bce", repeat=repeat), nan_from=4)
+    write_run(tmp_path, Run("fashion-mnist", "unclamped-bce", precision="fp32"), nan_from=4)
+    write_run(tmp_path, Run("fashion-mnist", "balanced-bce", learning_rate=0.03))
+    claim = verdict(tmp_path, 3)
+    assert claim.verdict == "holds"
+    said = claim.findings[0].sentences
+    assert (
+        "“balanced BCE, its logarithm not clamped, fp32” learned nothing in 1 of 1 runs, NaN loss in 1."
+        in said
+    )
+    assert "Every run of these learned: “balanced BCE, learning rate 0.03”." in said
+
+
+EARLY, LATE = {"start": 0, "speed": 12}, {"start": 20, "speed": 3}
+GOOD, BAD = {"goal": (0.01, 0.95)}, {"goal": (0.05, 0.8)}
+
+
+@pytest.mark.parametrize(
+    ("surrogate", "others", "says"),
+    [
+        (LATE | GOOD, EARLY | BAD, "holds"),
+        (LATE | BAD, EARLY | GOOD, "holds in part"),
+        (EARLY | BAD, {"start": 0, "speed": 3} | GOOD, "does not hold"),
+        ({"start": EPOCHS}, {"start": 0}, "holds in part"),  # later, for ever; not faster, not better
+    ],
+)
+def test_claim_4_has_three_parts(tmp_path, surrogate, others, says):
+    write(tmp_path, "cifar10", lambda run: surrogate if run.loss == "surrogate" else others)
+    assert verdict(tmp_path, 4).verdict == says
+
+
+@pytest.mark.parametrize(
+    ("soft", "others", "says"),
+    [
+        ((0.0, 0.05), (0.05, 0.9), "holds in part"),  # at the base rate, but others are more accurate
+        ((0.0, 0.05), (0.3, 0.9), "holds"),
+        ((0.0, 0.9), (0.3, 0.9), "holds in part"),  # the best, but far above the base rate
+        ((0.2, 0.9), (0.01, 0.9), "does not hold"),
+    ],
+)
+def test_claim_5_is_about_accuracy_and_the_base_rate(tmp_path, soft, others, says):
+    write(tmp_path, "cifar10", lambda run: {"goal": soft if run.loss == "soft" else others})
+    assert verdict(tmp_path, 5).verdict == says
+
+
+def test_claim_5_is_not_fooled_by_a_broken_network(tmp_path):
+    write(tmp_path, "cifar10", lambda run: {"goal": (0.3, 0.9)})
+    for repeat in range(5):
+        write_run(
+            tmp_path, Run("cifar10", "balanced-mae", repeat=repeat), nan_from=2
+        )  # predicts nothing: accuracy 0.9
+    (first, *_) = verdict(tmp_path, 5).findings[0].sentences
+    assert "MAE" not in first
+
+
+@pytest.mark.parametrize(
+    ("large", "says"),
+    [(30.0, "holds"), (5.0, "does not hold"), (1.0, "does not hold")],
+)
+def test_claim_6_compares_times(tmp_path, large, says):
+    write(tmp_path, "fashion-mnist", lambda run: {"speed": large if (run.beta or 0) > 1 else 5.0})
+    assert verdict(tmp_path, 6).verdict == says
+
+
+def test_claim_6_counts_runs_that_never_learn_as_the_slowest(tmp_path):
+    def behave(run):
+        late = run.loss == "surrogate" and run.beta > 1 and run.repeat < 2
+        return {"start": EPOCHS} if late else {"speed": 5.0}
+
+    write(tmp_path, "fashion-mnist", behave)
+    claim = verdict(tmp_path, 6)
+    assert claim.verdict == "holds in part"  # 2/5 surely later, 3/5 equal: 0.7
+    assert "β = 3: 15 [15, ∞]" in claim.findings[0].sentences[1]
+
+
+def test_verdicts_are_preliminary_until_all_is_there(tmp_path):
+    write(tmp_path, "cifar10", lambda run: {}, repeats=2)
+    one = Run("cifar10", "surrogate", 1.0, repeat=0)
+    write_run(tmp_path, one, epochs=50, columns=columns("cifar10", *learning(), np.linspace(1, 0, EPOCHS)))
+    claim = verdict(tmp_path, 1)
+    assert claim.findings[1].preliminary == "preliminary: 2 of 5 repeats, 50 of 120 epochs"
+    assert "CIFAR-10: " in claim.summary
+    assert "preliminary: 2 of 5 repeats, 50 of 120 epochs" in claim.summary
+
+
+# Names and numbers ------------------------------------------------------------------------------------------------
+
+
+def test_names():
+    run = Run("cifar10", "soft", 0.5, learning_rate=0.03, stem="cifar", precision="fp32", remedy="anneal20")
+    assert loss_name(run) == "macro soft F½"
+    assert change_name(run) == "learning rate 0.03, cifar stem, anneal20, fp32"
+    assert listed([]) == ""
+    assert (number(-0.0001), number(float("-inf"))) == ("0.000", "−∞")
+    assert spread([np.inf, 3, 4], 0) == "4 [3, ∞]"
+    assert np.isnan(median([float("nan")]))
+
+
+def test_blocks_escape_and_align():
+    table = blocks.DataTable(("loss", "n"), (("a < b", "1"),))
+    assert blocks.markdown([table]) == "| loss | n |\n|---|---:|\n| a < b | 1 |\n"
+    assert "a &lt; b" in blocks.html(table, {})
+    assert blocks.html(blocks.Picture("x.png", "t", "c"), {}) == ""
+    assert blocks.inline("0.5 [0.1, 0.9] (n)") == "0.5 [0.1, 0.9] (n)"
+
+
+# The document -----------------------------------------------------------------------------------------------------
+
+SECTIONS = (
+    "What holds", "Loss against score in numbers", "Final scores", "The plateau", "Protocol",
+    "Other readings of the text", "Remedies for the plateau", "Precision", "Time and machine",
+)  # fmt: skip
+
+
+def section(text, title):
+    return text.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    write_all(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def text(everything):
+    path = everything / "report.md"
+    contents.write(everything, path)
+    return path.read_text()
+
+
+def test_without_results_every_section_says_so():
+    text = blocks.markdown(contents.document(Results(())))
+    for title in SECTIONS[1:]:
+        if title != "Protocol":
+            assert "Not run yet." in section(text, title), title
+    assert text.count("**not measured yet**") == 6
+    assert "figure-1-losses.png" in text  # needs no results
+
+
+def test_document_has_every_section_and_picture(text):
+    assert [t for t in re.findall(r"^## (.*)$", text, re.M) if not t.startswith("Claim")] == list(SECTIONS)
+    assert "Not run yet." not in text
+    missing = (
+        section(text, "Other readings of the text").split("\nNot run yet: ")[1].split("\n")[0].split("; ")
+    )
+    assert "CIFAR-10: macro soft with class weights inside, F₁" in missing
+    assert len(missing) == 2 * 18  # all but what is made up here, whose names are others
+    pictures = re.findall(r"\]\((pictures/[^)]+)\)", text)
+    assert len(pictures) == len(set(pictures)) == 14
+    assert "nan" not in text.replace("NaN", "")
+
+
+def test_numbers_of_the_document_are_those_of_the_files(text, everything):
+    found = read(everything)
+    g = found.find("cifar10", "surrogate", 2.0)
+    finals = [r.score("test", 2.0)[-5:].mean() for r in g.results]
+    assert f"{np.median(finals):.3f} [{min(finals):.3f}, {max(finals):.3f}]" in section(text, "Final scores")
+    on = sum(r.on_plateau[1] for r in g.everyone)
+    assert f"{on} of 25: {on / 25:.2f} [" in section(text, "The plateau")
+    seconds = sum(r.columns["seconds"].sum() for r in found)
+    assert f"In all {seconds:.0f} seconds" in section(text, "Time and machine")
+    own = 2 * 50 * 120 * 0.21 / 60
+    assert f"own 100 runs, 12,000 epochs with their evaluation, took {own:.1f} minutes" in text
+    fp32 = found.find("cifar10", "surrogate", 1.0, precision="fp32")
+    bf16 = found.find("cifar10", "surrogate", 1.0)
+    pairs = zip(fp32.results, bf16.results, strict=False)
+    differences = [a.final(a.score("test", 1.0)) - b.final(b.score("test", 1.0)) for a, b in pairs]
+    assert spread(differences) in section(text, "Precision")
+
+
+def test_readings_and_remedies_stand_beside_the_papers_setting(text, everything):
+    found = read(everything)
+    readings, remedies = (
+        section(text, "Other readings of the text"),
+        section(text, "Remedies for the plateau"),
+    )
+    bce = next(line for line in readings.splitlines() if "CIFAR-10 | bce-unclamped" in line)
+    plain = found.find("cifar10", "balanced-bce")
+    assert "1 of 1, from epoch 6" in bce
+    assert bce.endswith(f"{spread(plain.finals(lambda r: r.score('test', 1.0)))} |")
+    assert "learning rate 0.03, fp32" in readings
+    anneal = next(line for line in remedies.splitlines() if "CIFAR-10" in line and "anneal20" in line)
+    assert "| F₂ |" in anneal
+    base = found.find("cifar10", "surrogate", 2.0)
+    assert spread(base.finals(lambda r: r.score("test", 2.0))) in anneal
+
+
+def test_a_reading_s_losses_are_compared_with_each_other(tmp_path):
+    rate = {"learning_rate": 0.003, "epochs": 20}
+    surrogate, soft = Run("cifar10", "surrogate", 1.0, **rate), Run("cifar10", "soft", 1.0, **rate)
+    bce = Run("cifar10", "unclamped-bce", epochs=8, precision="fp32")
+    for run in (surrogate, soft, Run("cifar10", "soft", 1.0), Run("cifar10", "soft-both", 1.0)):
+        write_run(tmp_path, run, epochs=12 if run is soft else None)
+    write_run(tmp_path, bce, nan_from=2)
+    contents.write(tmp_path, tmp_path / "r.md")
+    said = section((tmp_path / "r.md").read_text(), "Other readings of the text")
+    said = said.split("### Does one of them give the paper’s figures?")[1]
+    found = read(tmp_path)
+    ours, theirs = (
+        found.find("cifar10", r.loss, 1.0, learning_rate=0.003).until(12) for r in (surrogate, soft)
+    )
+    scores = [g.finals(lambda r: r.score("val", 1.0))[0] for g in (ours, theirs)]
+    highest = "surrogate F₁" if scores[0] > scores[1] else "macro soft F₁"
+    cells = f"{scores[0]:.3f} | {scores[1]:.3f} | – | {highest} |"
+    assert next(line for line in said.splitlines() if "learning rate" in line).endswith(cells)
+    assert f"above that of macro soft F₁ in {int(scores[0] > scores[1])} of 1" in said
+    assert (
+        "BCE fails (claim 3), CIFAR-10: in 1 of 1 other readings (“balanced BCE, its logarithm not clamped, fp32”)."
+        in said
+    )
+    base = [
+        abs(np.mean(g.first.accuracy()[-5:]) - 0.9) <= 0.01
+        for g in found.of("cifar10")
+        if "soft" in g.run.loss
+    ]
+    assert f"within 0.01 of it in {sum(base)} of 3 readings" in said
+
+
+def test_a_shorter_remedy_is_compared_after_as_many_epochs_and_chosen_by_validation_rows(tmp_path):
+    plain = Run("cifar10", "surrogate", 1.0)
+    write_run(tmp_path, plain)
+    for run in (replace(plain, remedy="mix", epochs=20), replace(plain, q=0.5, epochs=20)):
+        write_run(tmp_path, run)
+    contents.write(tmp_path, tmp_path / "r.md")
+    remedies = section((tmp_path / "r.md").read_text(), "Remedies for the plateau")
+    found = read(tmp_path)
+    base = found.find("cifar10", "surrogate", 1.0).first.score("test", 1.0)
+    early, late = f"{base[15:20].mean():.3f}", f"{base[-5:].mean():.3f}"
+    assert early != late
+    assert remedies.count(f"| {early} |") == 2
+    assert f"| {late} |" not in remedies
+    chosen = max(found.of("cifar10", "remedy"), key=lambda g: g.first.final(g.first.score("val", 1.0)))
+    assert f"is: {chosen.run.remedy or 'q form'} in 1." in remedies
+
+
+def test_unfinished_runs_are_marked(tmp_path):
+    run = Run("digits", "bce", epochs=10)
+    write_run(tmp_path, run, epochs=4)
+    write_run(tmp_path, replace(run, repeat=1), epochs=6)
+    contents.write(tmp_path, tmp_path / "r.md")
+    assert "| plain BCE | 2 (epoch 4 of 10) |" in (tmp_path / "r.md").read_text()
+
+
+def test_committed_document_is_what_the_files_say(tmp_path):
+    results, document = ROOT / "results", ROOT / "report.md"
+    if not results.is_dir() or not document.exists():
+        pytest.skip("no committed results yet")
+    contents.write(results, tmp_path / "report.md")
+    assert document.read_text() == (tmp_path / "report.md").read_text(), (
+        "report.md is not what the result files give: run `fbeta paper figures --doc reproduction/report.md`"
+    )
+    for picture in re.findall(r"\]\((pictures/[^)]+)\)", document.read_text()):
+        assert (document.parent / picture).exists(), picture
+
+
+# The page and the command -----------------------------------------------------------------------------------------
+
+
+class Outline(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.images, self.external = [], 0, []
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        if tag not in ("meta", "img", "link", "br"):
+            self.open.append(tag)
+        if tag == "img":
+            self.images += 1
+            assert found["src"].startswith("data:image/png;base64,")
+            assert found["alt"]
+        self.external += [v for k, v in attrs if k == "src" and v.startswith("http")]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_page_is_one_file(everything, tmp_path):
+    from fbeta_reproduction.figures import catalogue
+
+    found = read(everything)
+    for item in catalogue(found):  # stand-ins: drawing is tested elsewhere
+        (tmp_path / item.file).write_bytes(b"\x89PNG")
+    html_page.save(found, tmp_path / "page.html", pictures=tmp_path)
+    outline = Outline()
+    outline.feed((tmp_path / "page.html").read_text())
+    assert outline.open == []
+    assert outline.images == 14
+    assert outline.external == []
+    for anchor in re.findall(r'href="#([^"]+)"', (tmp_path / "page.html").read_text()):
+        assert f'id="{anchor}"' in (tmp_path / "page.html").read_text()
+
+
+def test_command_writes_everything(tmp_path):
+    write_run(tmp_path / "results", Run("digits", "surrogate", 1.0, epochs=6))
+    paths = {k: tmp_path / v for k, v in {"out": "pictures", "html": "page.html", "doc": "text/r.md"}.items()}
+    options = [x for k, v in paths.items() for x in (f"--{k}", str(v))]
+    result = CliRunner().invoke(app, ["paper", "figures", "--results", str(tmp_path / "results"), *options])
+    assert result.exit_code == 0, result.output
+    assert "1  The surrogate loss is linearly correlated" in result.output
+    assert "surrogate F₁ (" in result.output
+    assert (paths["out"] / "surrogate-digits.png").read_bytes()[1:4] == b"PNG"
+    assert "](../pictures/surrogate-digits.png)" in paths["doc"].read_text()
+    assert "data:image/png" in paths["html"].read_text()
+
+
+def test_command_needs_a_folder(tmp_path):
+    result = CliRunner().invoke(app, ["paper", "figures", "--results", str(tmp_path / "none")])
+    assert result.exit_code == 2
+    assert "there is no results folder" in result.output

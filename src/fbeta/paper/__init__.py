@@ -1,1 +1,0 @@
-"""The paper, reproduced: protocol, runs, figures, verdicts."""

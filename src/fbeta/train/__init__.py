@@ -1,1 +1,0 @@
-"""Training many models at once, and the books that are kept about it."""
