@@ -6,12 +6,13 @@ import json
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from fbeta import data
+from fbeta import data, datasets
 from fbeta.datasets import bundled, cifar10, digits, fashion_mnist, terminal
 from tiny_data import (
     ROWS,
@@ -275,3 +276,24 @@ def test_npms_pictures_are_upstreams_archive(monkeypatch, server, tmp_path):
     server.cuts = [50_000_000]
     assert on_disk(data.fetch("cifar10", "upstream")) == first
     assert [span for _, span in server.seen] == [None, "bytes=50000000-"]
+
+
+# Sets of other packages
+
+
+def test_other_packages_add_sets_by_entry_points(monkeypatch):
+    class Entry:
+        def __init__(self, dataset):
+            self.load = lambda: dataset
+
+    added = [replace(digits.DATASET, name="more-digits"), replace(digits.DATASET, about="not ours")]
+    monkeypatch.setattr(
+        datasets, "entry_points", lambda group: map(Entry, added) if group == "fbeta.datasets" else ()
+    )
+    datasets._sets.cache_clear()
+    try:
+        assert data.names()[-1] == "more-digits"
+        assert data.load("more-digits").name == "digits"
+        assert data.get("digits") is digits.DATASET
+    finally:
+        datasets._sets.cache_clear()

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from fbeta.datasets import DataError, download
+from fbeta.data import DataError
+from fbeta.datasets import download
 
 CONTENT = random.Random(0).randbytes(3_000_000)
 

@@ -33,7 +33,7 @@ def described(content):
 def install(monkeypatch, module, content):
     """Stand a tiny set in for a real one: same code, other checksums."""
     tiny = replace(module.DATASET, files=described(content))
-    monkeypatch.setitem(datasets._SETS, tiny.name, tiny)
+    monkeypatch.setitem(datasets._sets(), tiny.name, tiny)
     return content
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fbeta.datasets.archives import pieces
 from fbeta.datasets.cached import Cached, File, Job
 from fbeta.datasets.dataset import DataError
 from fbeta.datasets.wheels import wheel
-from fbeta.tables.archives import pieces
 
 if TYPE_CHECKING:
     from fbeta.tables import Table

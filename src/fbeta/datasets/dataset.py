@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from fbeta.tables.errors import DataError as DataError
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -18,6 +16,15 @@ Kind = TypeVar("Kind", covariant=True)
 
 #: Is told what is being brought, how many bytes are here, and how many there are (0: unknown).
 Progress = Callable[[str, int, int], None]
+
+
+class DataError(RuntimeError):
+    """Data that is missing, damaged or out of reach; the message says how to get it.
+
+    >>> raise DataError("digits needs scikit-learn: pip install 'fbeta[data]'.")
+    Traceback (most recent call last):
+    fbeta.datasets.dataset.DataError: digits needs scikit-learn: pip install 'fbeta[data]'.
+    """
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import io
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fbeta.tables.archives import gunzip
-from fbeta.tables.errors import DataError, TableError, listed
+from fbeta.tables.errors import TableError, listed
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 #: What stands for no value: each in small and in large letters, and as it is usually written.
@@ -50,8 +51,9 @@ def inspect(path: Path, folder: Path, delimiter: str | None = None) -> Delimited
     if _head(path, 2) == b"\x1f\x8b":
         plain = folder / "unpacked"
         try:
-            _write(plain, gunzip(path, path.name))
-        except DataError as error:
+            with gzip.open(path) as stream:
+                _write(plain, iter(lambda: stream.read(_CHUNK), b""))
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise TableError(f"{path} is truncated or damaged gzip: copy or export it again.") from error
     notes: list[str] = []
     plain = _as_utf8(plain, folder, path, notes)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
-from fbeta.tables.errors import DataError
+from fbeta.datasets.dataset import DataError
 
 _CHUNK = 1 << 20
 
