@@ -1,7 +1,8 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 
-from fbeta.datasets import download
 from range_server import serve
 from tiny_data import tiny_cifar, tiny_fashion
 
@@ -13,7 +14,7 @@ torch.set_num_threads(1)
 def own_cache(monkeypatch, tmp_path):
     """A cache of data sets for one test, which must not meet that of the person who runs it."""
     monkeypatch.setenv("FBETA_DATA", str(tmp_path / "cache"))
-    monkeypatch.setattr(download, "PAUSE", 0.0)
+    monkeypatch.setattr("pooch.core.time", SimpleNamespace(sleep=lambda seconds: None))  # between two tries
 
 
 @pytest.fixture

@@ -10,10 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rich.console import Console
 from sklearn.datasets import load_digits
 
 from fbeta import data, datasets
-from fbeta.datasets import bundled, cifar10, digits, fashion_mnist, terminal
+from fbeta.cli.datasets import meter
+from fbeta.datasets import bundled, cifar10, digits, fashion_mnist
 from tiny_data import (
     ROWS,
     cifar_upstream,
@@ -149,37 +151,27 @@ def test_path_and_fetch_print_the_folder(monkeypatch, server, fashion):
     assert cli("fetch", "digits").stdout == cli("path", "digits").stdout
 
 
-class Screen(io.StringIO):
-    def isatty(self):
-        return True
+def test_bars_on_a_terminal_and_lines_in_a_log():
+    def shown(**options):
+        console = Console(file=io.StringIO(), width=80, **options)
+        with meter(console) as tell:
+            tell("npm pack [x]", 0, 0)
+            tell("long-name.gz", 1_000_000, 2_000_000)
+            tell("long-name.gz", 2_000_000, 2_000_000)
+            tell("x", 3_000_000, 0)
+        return console.file.getvalue()
 
-
-def test_the_line_of_a_download():
-    with terminal.Meter(screen := Screen()) as meter:
-        meter("npm pack x", 0, 0)
-        meter("long-name.gz", 1_000_000, 2_000_000)
-        meter("long-name.gz", 1_100_000, 2_000_000)  # too soon to be shown
-        meter("long-name.gz", 2_000_000, 2_000_000)
-        meter.next = 0
-        meter("x", 3_000_000, 0)
-    lines = screen.getvalue().replace("\r", "\n").splitlines()
-    assert [line.rstrip() for line in lines if line] == [
-        "npm pack x",
-        "long-name.gz  50% of 2.0 MB",
-        "long-name.gz 100% of 2.0 MB",
-        "x 3.0 MB",
-    ]
-    assert len(lines[-1]) >= len(lines[-2])  # nothing of a longer line stays on the screen
-    assert screen.getvalue().endswith("\n")
-    with terminal.Meter(log := io.StringIO()) as meter:
-        meter("x", 1, 2)
-    assert log.getvalue() == ""
+    assert shown() == "npm pack [x]\n"
+    screen = shown(force_terminal=True)
+    assert "npm pack [x]" in screen
+    assert "2.0/2.0 MB" in screen
+    assert "3.0/? MB" in screen
 
 
 def test_looking_needs_no_numpy():
     code = (
-        "import sys; from fbeta import data; from fbeta.datasets import terminal;"
-        "terminal.table(data.get(n).facts() for n in data.names()); print({'numpy', 'torch'} & set(sys.modules))"
+        "import sys; from fbeta import data; from fbeta.cli.datasets import listing;"
+        "listing(data.get(n).facts() for n in data.names()); print({'numpy', 'pooch', 'torch'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
@@ -264,7 +256,7 @@ def test_debians_files_are_zalandos(monkeypatch, server, tmp_path):
     monkeypatch.setenv("FBETA_DATA", str(tmp_path / "other"))
     server.cuts = [10_000_000]
     assert on_disk(data.fetch("fashion-mnist", "upstream")) == first
-    assert server.seen[1][1] == "bytes=10000000-"
+    assert len(server.seen) == 1 + len(OFFICIAL)
 
 
 @pytest.mark.slow
@@ -275,7 +267,7 @@ def test_npms_pictures_are_upstreams_archive(monkeypatch, server, tmp_path):
     monkeypatch.setenv("FBETA_DATA", str(tmp_path / "other"))
     server.cuts = [50_000_000]
     assert on_disk(data.fetch("cifar10", "upstream")) == first
-    assert [span for _, span in server.seen] == [None, "bytes=50000000-"]
+    assert len(server.seen) == 2
 
 
 # Sets of other packages

@@ -1,8 +1,8 @@
-"""What lies in the cache: verified, healed, never half a file."""
+"""What lies in the cache: verified, healed, never half a file, from whichever source works."""
 
-import hashlib
-import json
+import gzip
 import os
+import shutil
 import stat
 import sys
 import threading
@@ -11,167 +11,257 @@ from pathlib import Path
 import pytest
 
 from fbeta import data
-from fbeta.datasets import cached, fashion_mnist
-from tiny_data import cli, debian_folder, fashion_upstream, install, on_disk, write_cache
+from fbeta.datasets import cached
+from made_up_set import CONTENT, NAME, MadeUp
+from tiny_data import cli, on_disk, write_cache
 
 pytestmark = pytest.mark.usefixtures("own_cache")
+COMMAND = f"run `fbeta data fetch {NAME}`"
 
 
-def test_missing_data_says_how_to_fetch_it(fashion):
-    for call in (data.path, data.load):
-        with pytest.raises(data.DataError, match="run `fbeta data fetch fashion-mnist`"):
-            call("fashion-mnist")
-    result = cli("path", "fashion-mnist")
+@pytest.fixture
+def made_up(monkeypatch, server, tmp_path):
+    return MadeUp(monkeypatch, server, tmp_path / "folder")
+
+
+def load():
+    return data.get(NAME).load()
+
+
+def test_missing_data_says_how_to_fetch_it(made_up):
+    for call in (lambda: data.path(NAME), load):
+        with pytest.raises(data.DataError, match=COMMAND):
+            call()
+    result = cli("path", NAME)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "run `fbeta data fetch fashion-mnist`" in result.stderr
+    assert COMMAND in result.stderr
     assert not (data.root()).exists()
 
 
+# Sources
+
+
+@pytest.mark.parametrize("source", ["upstream", "folder"])
+def test_the_same_bytes_from_every_source(made_up, source):
+    made_up.fill()
+    place = data.fetch(NAME, source)
+    assert on_disk(place) == load() == CONTENT
+    assert data.path(NAME) == place == data.root() / NAME
+    assert data.get(NAME).here()
+    assert bool(made_up.server.seen) == (source == "upstream")
+
+
+def test_auto_takes_the_first_source_that_works(made_up):
+    made_up.fill()
+    assert on_disk(data.fetch(NAME)) == CONTENT
+    assert len(made_up.server.seen) == 2
+    shutil.rmtree(data.root())
+    made_up.server.files.clear()
+    assert on_disk(data.fetch(NAME)) == CONTENT
+
+
+def test_a_source_that_has_only_a_part_is_completed_by_the_next(made_up):
+    made_up.fill("a.bin")
+    with pytest.raises(data.DataError, match=r"from folder \(not all files were in it\): go online"):
+        data.fetch(NAME, "folder")
+    assert on_disk(data.root() / NAME) == {"a.bin": CONTENT["a.bin"]}
+    assert on_disk(data.fetch(NAME)) == CONTENT
+    assert [path for path, _ in made_up.server.seen] == ["b.bin.gz"]
+    made_up.server.seen.clear()
+    data.fetch(NAME)
+    assert made_up.server.seen == []
+
+
+def test_offline_says_what_to_do(made_up):
+    made_up.server.server_close()
+    result = cli("fetch", NAME)
+    assert (result.exit_code, result.stdout) == (2, "")
+    said = " ".join(result.stderr.split())
+    assert said.startswith(f"fbeta: cannot fetch {NAME} from upstream (cannot reach 127.0.0.1:")
+    assert said.endswith(f"), nor from folder (the folder is not there): go online and {COMMAND} again.")
+
+
+@pytest.mark.parametrize(
+    "fault", ["other bytes", "longer", "shorter", "cut", "no gzip", "bad sum", "very long"]
+)
+def test_wrong_content_is_refused(made_up, fault):
+    name = "a.bin"
+    content, packed = CONTENT[name], made_up.server.files[f"{name}.gz"]
+    made_up.server.files[f"{name}.gz"] = {
+        "other bytes": gzip.compress(content[:-1] + bytes([content[-1] ^ 1])),
+        "longer": gzip.compress(content + b"\0" * 10_000_000),
+        "shorter": gzip.compress(content[:-1]),
+        "cut": packed[:-100],
+        "no gzip": b"<html>Please sign in</html>",
+        "bad sum": packed[:-8] + b"\0" * 8,
+        "very long": packed * 4,
+    }[fault]
+    result = cli("fetch", NAME, "--source", "upstream")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Traceback" not in result.stderr
+    said = result.stderr
+    assert name in said
+    words = {
+        "cut": "is damaged",
+        "no gzip": "is damaged",
+        "bad sum": "is damaged",
+        "very long": "is longer than",
+    }
+    assert words.get(fault, "wrong content") in said
+    assert ("more than its" in said) == (
+        fault == "longer"
+    )  # it stops there: an archive may unpack to anything
+    assert name not in on_disk(data.root() / NAME)
+    made_up.server.files[f"{name}.gz"] = packed
+    assert on_disk(data.fetch(NAME, "upstream")) == CONTENT
+
+
+# What is here
+
+
 @pytest.mark.parametrize("fault", ["changed", "shorter", "gone"])
-def test_damaged_data_is_found_and_healed(monkeypatch, server, fashion, fault):
-    place, name = write_cache("fashion-mnist", fashion), "t10k-images-idx3-ubyte"
-    data.path("fashion-mnist")
-    content = fashion[name]
+def test_damaged_data_is_found_and_healed(made_up, fault):
+    place, name = write_cache(NAME, CONTENT), "a.bin"
+    data.path(NAME)
+    content = CONTENT[name]
     if fault == "gone":
         (place / name).unlink()
     else:
         (place / name).write_bytes(
             bytes([content[0] ^ 1]) + content[1:] if fault == "changed" else content[:-1]
         )
-    assert data.get("fashion-mnist").here() == (fault == "changed")  # a glance sees no more than sizes
-    with pytest.raises(
-        data.DataError, match=f"{name} .*: run `fbeta data fetch fashion-mnist` to replace it"
-    ):
-        data.load("fashion-mnist")
-    fashion_upstream(monkeypatch, server, fashion)
-    assert on_disk(data.fetch("fashion-mnist", "upstream")) == fashion
-    assert [path for path, _ in server.seen] == [f"first/{name}.gz"]
-    data.load("fashion-mnist")
+    assert data.get(NAME).here() == (fault == "changed")  # a glance sees no more than sizes
+    with pytest.raises(data.DataError, match=f"{name} .*: {COMMAND} to replace it"):
+        load()
+    assert on_disk(data.fetch(NAME, "upstream")) == CONTENT
+    assert [path for path, _ in made_up.server.seen] == [f"{name}.gz"]
+    load()
 
 
-def test_verified_once_and_again_after_a_change(monkeypatch, fashion):
-    place, name = write_cache("fashion-mnist", fashion), "t10k-images-idx3-ubyte"
-    read = []
-    digest = hashlib.file_digest
-    monkeypatch.setattr(
-        hashlib, "file_digest", lambda f, kind: read.append(Path(f.name).name) or digest(f, kind)
-    )
-    data.path("fashion-mnist")
-    assert sorted(read) == sorted(fashion)
-    data.load("fashion-mnist")
-    assert len(read) == 4
-    os.utime(place / name, ns=(1, 1))
-    data.load("fashion-mnist")
-    assert read[4:] == [name]
-    for stamp in ("no JSON", "[1]", json.dumps({key: [0, 0, "x"] for key in fashion})):
-        (place / ".verified.json").write_text(stamp)
-        read.clear()
-        data.load("fashion-mnist")
-        assert sorted(read) == sorted(fashion)
-
-
-def test_a_stamp_of_other_checksums_is_not_believed(monkeypatch, fashion):
-    place = write_cache("fashion-mnist", fashion)
-    data.path("fashion-mnist")
-    others = {name: c[:-1] + bytes([c[-1] ^ 1]) for name, c in fashion.items()}
-    install(monkeypatch, fashion_mnist, others)
-    with pytest.raises(data.DataError, match="SHA-256"):
-        data.path("fashion-mnist")
-    assert on_disk(place) == fashion
-
-
-def test_fetch_finds_what_the_stamp_cannot_see(fashion):
-    place, name = write_cache("fashion-mnist", fashion), "t10k-images-idx3-ubyte"
-    data.path("fashion-mnist")
+def test_damage_that_keeps_size_and_time_is_found(made_up):
+    place, name = write_cache(NAME, CONTENT), "a.bin"
+    data.path(NAME)
     before = (place / name).stat()
     (place / name).write_bytes(b"\0" * before.st_size)
     os.utime(place / name, ns=(before.st_atime_ns, before.st_mtime_ns))
-    debian_folder(fashion)
-    assert on_disk(data.fetch("fashion-mnist")) == fashion
+    with pytest.raises(data.DataError, match="has SHA-256"):
+        load()
+    made_up.fill()
+    assert on_disk(data.fetch(NAME)) == CONTENT
 
 
-def test_an_interrupt_leaves_no_half_file(monkeypatch, server, fashion):
-    fashion_upstream(monkeypatch, server, fashion)
-    unpack = fashion_mnist.gunzip
+def test_other_checksums_refuse_the_files_of_before(made_up):
+    place = write_cache(NAME, CONTENT)
+    data.path(NAME)
+    made_up.install({name: c[:-1] + bytes([c[-1] ^ 1]) for name, c in CONTENT.items()})
+    with pytest.raises(data.DataError, match="SHA-256"):
+        data.path(NAME)
+    assert on_disk(place) == CONTENT
 
+
+def test_what_cannot_be_read_is_said_so(monkeypatch, made_up):
+    write_cache(NAME, CONTENT)
+
+    def refuse(*arguments, **options):
+        raise PermissionError(13, "Permission denied", "a.bin")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cached.hashlib, "file_digest", refuse)
+        result = cli("path", NAME)
+        assert (result.exit_code, "write" in result.stderr) == (2, False)
+        assert f"cannot read {NAME} (a.bin: Permission denied)" in result.stderr
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(data.DataError, match=f"cannot read {NAME}"):
+        load()
+
+
+# Never half a file
+
+
+def test_an_interrupt_leaves_no_half_file(monkeypatch, made_up):
     def interrupted(file, name):
-        yield next(unpack(file, name))[:100]
+        yield CONTENT[name][:100]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fashion_mnist, "gunzip", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        data.fetch("fashion-mnist", "upstream")
-    place = data.root() / "fashion-mnist"
-    assert not on_disk(place).keys() & fashion.keys()
-    assert not list(place.glob(".tmp-*"))
-    monkeypatch.setattr(fashion_mnist, "gunzip", unpack)
-    assert on_disk(data.fetch("fashion-mnist", "upstream")) == fashion
-    size = len(server.files["first/train-images-idx3-ubyte.gz"])
-    assert server.seen[1] == ("first/train-images-idx3-ubyte.gz", f"bytes={size}-")  # it was complete
+    with monkeypatch.context() as patch:
+        patch.setattr("made_up_set.gunzip", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            data.fetch(NAME, "upstream")
+    assert list((data.root() / NAME).iterdir()) == []
+    assert on_disk(data.fetch(NAME, "upstream")) == CONTENT
 
 
-def test_a_full_disk_leaves_no_half_file_and_keeps_the_download(monkeypatch, server, fashion):
-    fashion_upstream(monkeypatch, server, fashion)
+def test_a_full_disk_leaves_no_half_file(monkeypatch, made_up):
     with monkeypatch.context() as patch:
 
         def full(*paths):
             raise OSError(28, "No space left on device")
 
-        patch.setattr(os, "replace", full)
+        patch.setattr(shutil, "move", full)
         with pytest.raises(data.DataError, match="No space left on device.*set FBETA_DATA to another folder"):
-            data.fetch("fashion-mnist", "upstream")
-    assert not on_disk(data.root() / "fashion-mnist").keys() & fashion.keys()
-    assert on_disk(data.fetch("fashion-mnist", "upstream")) == fashion
-    assert server.seen[1][1] is not None  # it was complete
+            data.fetch(NAME, "upstream")
+    assert not on_disk(data.root() / NAME).keys() & CONTENT.keys()
+    assert on_disk(data.fetch(NAME, "upstream")) == CONTENT
 
 
-def test_what_a_killed_fetch_left_is_swept(fashion):
-    place = data.root() / "fashion-mnist"
-    (place / ".tmp-folder").mkdir(parents=True)
-    (place / ".tmp-folder" / "train-images-idx3-ubyte").write_bytes(b"half")
-    (place / "..verified.json.0123abcd").write_bytes(b"half")
-    (place / "train-images-idx3-ubyte.gz-0.part").write_bytes(b"half")
-    (place / "train-images-idx3-ubyte.gz-0.tag").write_text("1")
-    debian_folder(fashion)
-    data.fetch("fashion-mnist")
-    assert sorted(p.name for p in place.iterdir()) == sorted([".lock", ".verified.json", *fashion])
+def test_what_a_killed_fetch_left_is_swept_a_day_later(made_up):
+    place = data.root() / NAME
+    for name in ("tmpold_____", "tmpnew_____"):  # folders and files that tempfile could have named
+        (place / name).mkdir(parents=True)
+        (place / name / "a.bin.gz").write_bytes(b"half")
+        (place / f"{name[:-1]}2").write_bytes(b"half")
+    for path in place.glob("tmpold*"):
+        os.utime(path, (0, 0))
+    data.fetch(NAME)
+    assert sorted(p.name for p in place.iterdir()) == ["a.bin", "b.bin", "tmpnew____2", "tmpnew_____"]
 
 
-@pytest.mark.skipif(cached.fcntl is None, reason="needs locks")
-def test_two_fetches_at_once_download_once(monkeypatch, server, fashion):
-    fashion_upstream(monkeypatch, server, fashion)
-    server.stall.clear()
-    said = []
-    threads = [
-        threading.Thread(target=data.fetch, args=("fashion-mnist", "upstream", lambda *s: said.append(s)))
-        for _ in range(2)
-    ]
+def test_two_fetches_at_once_do_no_harm(made_up):
+    made_up.server.stall.clear()
+    results = []
+
+    def fetch():
+        data.fetch(NAME, "upstream")
+        results.append(load())
+
+    threads = [threading.Thread(target=fetch) for _ in range(2)]
     for thread in threads:
         thread.start()
-    for _ in range(500):
-        if ("waiting for another fetch", 0, 0) in said:
-            break
+    while len(made_up.server.seen) < 2:  # both are in the middle of their first file
         threads[0].join(0.01)
-    server.stall.set()
+    made_up.server.stall.set()
     for thread in threads:
         thread.join()
-    assert ("waiting for another fetch", 0, 0) in said
-    assert len(server.seen) == len(fashion)
-    assert on_disk(data.root() / "fashion-mnist") == fashion
+    assert results == [CONTENT] * 2
+    assert on_disk(data.root() / NAME) == CONTENT
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX rights")
-def test_a_folder_that_one_may_only_read_is_enough(monkeypatch, fashion):
-    place = write_cache("fashion-mnist", fashion)
+def test_files_are_for_whom_the_folder_is(made_up):
+    before = os.umask(0o022)
+    try:
+        place = data.fetch(NAME)
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE(file.stat().st_mode) for file in place.iterdir()} == {0o644}
 
-    def refuse(*arguments, **options):
-        raise PermissionError(13, "Permission denied", str(place))
 
-    monkeypatch.setattr(Path, "write_text", refuse)  # root may write everywhere, so rights alone would not do
-    monkeypatch.setattr(cached, "_locked", refuse)
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX rights")
+def test_a_folder_that_one_may_only_read_is_enough(made_up):
+    place = write_cache(NAME, CONTENT)
     place.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    assert data.path("fashion-mnist") == data.fetch("fashion-mnist") == place
+    assert data.path(NAME) == data.fetch(NAME) == place
+    assert load() == CONTENT
     place.chmod(stat.S_IRWXU)
+
+
+def test_a_folder_that_cannot_be_written(monkeypatch, tmp_path, made_up):
+    made_up.fill()
+    (tmp_path / "file").write_text("x")
+    monkeypatch.setenv("FBETA_DATA", str(tmp_path / "file"))
+    result = cli("fetch", NAME)
+    assert result.exit_code == 2
+    assert "set FBETA_DATA to another folder" in result.stderr
 
 
 def test_the_cache_folder(monkeypatch):

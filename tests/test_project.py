@@ -38,7 +38,7 @@ THIRD_PARTY = {
     "losses": {"torch", "numpy", "triton"},
     "explain": {"numpy", "rich", "matplotlib", "plotly"},
     "tables": {"numpy", "polars"},
-    "datasets": {"numpy", "PIL", "polars", "sklearn"},
+    "datasets": {"numpy", "PIL", "polars", "pooch", "requests", "sklearn"},
     "data": set(),
     "models": {"numpy", "torch"},
     "train": {"numpy", "rich", "torch", "triton", "safetensors"},
@@ -47,7 +47,7 @@ THIRD_PARTY = {
     "artifact": {"lightgbm", "numpy", "polars", "safetensors", "xgboost"},
     "comparison": {"numpy", "polars", "rich", "scipy", "sklearn", "torch"},
     "report": {"jinja2", "markupsafe", "rich"},
-    "cli": {"typer"},
+    "cli": {"rich", "typer"},
 }
 
 

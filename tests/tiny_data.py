@@ -1,7 +1,6 @@
 """Tiny data sets in the true formats of their sources, and stand-ins for those sources."""
 
 import gzip
-import hashlib
 import io
 import json
 import os
@@ -21,13 +20,9 @@ from typer.testing import CliRunner
 from fbeta import data, datasets
 from fbeta.cli import app
 from fbeta.datasets import cifar10, fashion_mnist
-from fbeta.datasets.cached import File
+from made_up_set import described
 
 ROWS = 6  # of a tiny file
-
-
-def described(content):
-    return {name: File(len(c), hashlib.sha256(c).hexdigest()) for name, c in content.items()}
 
 
 def install(monkeypatch, module, content):

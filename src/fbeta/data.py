@@ -110,8 +110,12 @@ def load_table(
     asked = {"group": group, "time": time, "drop": drop, "delimiter": delimiter}
     if given := [option for option, value in asked.items() if value]:
         raise tables.TableError(f"{source} has its own columns and split: leave {', '.join(given)} out.")
-    held = get(str(source)).load()
-    table: Table = from_images(held, positive) if isinstance(held, Images) else held
+    dataset = get(str(source))
+    table: Table
+    if dataset.kind == "images":
+        table = from_images(dataset.load(), positive, duplicates)
+    else:
+        table = dataset.load(duplicates=duplicates)
     if target not in (None, table.target):
         raise tables.TableError(f"{source} has its own target, {table.target!r}: leave target out.")
     if positive not in (None, table.positive):

@@ -109,8 +109,8 @@ class Dataset(ABC, Generic[Kind]):
         """Bring it here and say where it is."""
 
     @abstractmethod
-    def load(self) -> Kind:
-        """Read it."""
+    def load(self, **options: Any) -> Kind:
+        """Read it; a table takes `duplicates`, as `fbeta.data.load_table` does."""
 
     def facts(self) -> dict[str, Any]:
         """A line of `fbeta data list`, as plain data."""

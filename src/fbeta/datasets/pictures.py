@@ -10,7 +10,7 @@ from fbeta.tables.reading import read_frame
 from fbeta.tables.table import Table
 
 
-def from_images(images: Images, positive: str | None = None) -> Table:
+def from_images(images: Images, positive: str | None = None, duplicates: bool = True) -> Table:
     """The training and then the test images as rows, with the class `positive`, or the first, against the rest.
 
     >>> from fbeta.data import load_images
@@ -23,4 +23,5 @@ def from_images(images: Images, positive: str | None = None) -> Table:
     flat = pixels.reshape(len(pixels), -1)
     frame = pl.DataFrame({f"pixel {place}": flat[:, i] for i, place in enumerate(places)})
     target = pl.Series("class", np.array(images.classes, object)[labels], pl.String)
-    return read_frame(frame.with_columns(target), "class", positive or images.classes[0], name=images.name)
+    frame, positive = frame.with_columns(target), positive or images.classes[0]
+    return read_frame(frame, "class", positive, duplicates=duplicates, name=images.name)
