@@ -315,7 +315,7 @@ def test_groups_are_connected_components(seed):
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    from fbeta.tables.duplicates import joined
+    from fbeta.tables.folds import joined
 
     rng = np.random.default_rng(seed)
     one, other = rng.integers(0, 60, (2, 80))
