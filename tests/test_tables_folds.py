@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fbeta.data import load_table
-from fbeta.tables import Column, Encoder, Table, read_frame, split
+from fbeta.tables import Column, Encoder, Roles, Table, read_frame, split
 from fbeta.tables import folds as folds_module
 
 NUMBER, CATEGORY, BOOLEAN, DATE = (Column("x", kind) for kind in ("number", "category", "boolean", "date"))
@@ -123,7 +123,7 @@ def made(y, group=None, time=None):
     group = np.arange(rows) if group is None else np.asarray(group)
     features = pl.DataFrame({"x": np.arange(rows, dtype=np.float32)})
     y = np.asarray(y, np.int8)
-    return Table("made up", features, (NUMBER,), y, "y", "1", ("0",), group.astype(np.int64), time)
+    return Table("made up", features, (NUMBER,), y, Roles("y", "1", ("0",)), group.astype(np.int64), time)
 
 
 def spread(table, folds):

@@ -9,6 +9,7 @@ import pytest
 
 from fbeta import data, datasets
 from fbeta.datasets import breast_cancer, creditcard, keel
+from fbeta.tables import Roles
 from tiny_data import cli, install, no_programs, on_disk, script, write_cache
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -60,6 +61,11 @@ def test_creditcard_is_fetched_and_split_by_time(card):
     assert table.features.columns == ["V1", "Amount"]
     assert table.y.tolist() == [0, 0, 1, 0]
     assert table.time.tolist() == [0, 1, 2, 3]
+    assert (table.roles, table.source) == (Roles("Class", "1", ("0",), time="Time"), "creditcard")
+    own = data.load_table("creditcard", "Class", time="Time")  # as `fit --from` asks, which knows the roles
+    assert own.roles == table.roles
+    with pytest.raises(ValueError, match="leave time out"):
+        data.load_table("creditcard", time="V1")
 
 
 def test_creditcard_comes_from_its_authors_first_and_is_tried_again_where_it_broke(monkeypatch, card, server):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,22 +108,22 @@ def load_table(
             delimiter=delimiter,
             duplicates=duplicates,
         )
-    asked = {"group": group, "time": time, "drop": drop, "delimiter": delimiter}
-    if given := [option for option, value in asked.items() if value]:
-        raise tables.TableError(f"{source} has its own columns and split: leave {', '.join(given)} out.")
     dataset = get(str(source))
     table: Table
     if dataset.kind == "images":
         table = from_images(dataset.load(), positive, duplicates)
     else:
         table = dataset.load(duplicates=duplicates)
-    if target not in (None, table.target):
-        raise tables.TableError(f"{source} has its own target, {table.target!r}: leave target out.")
-    if positive not in (None, table.positive):
-        raise tables.TableError(
-            f"{source} has its own positive class, {table.positive!r}: leave positive out."
-        )
-    return table
+    own = table.roles
+    others = {"group": (group, own.group), "time": (time, own.time), "drop": (tuple(drop), own.dropped)}
+    others["delimiter"] = (delimiter, None)
+    if given := [option for option, (asked, held) in others.items() if asked and asked != held]:
+        raise tables.TableError(f"{source} has its own columns and split: leave {', '.join(given)} out.")
+    if target not in (None, own.target):
+        raise tables.TableError(f"{source} has its own target, {own.target!r}: leave target out.")
+    if positive not in (None, own.positive):
+        raise tables.TableError(f"{source} has its own positive class, {own.positive!r}: leave positive out.")
+    return replace(table, source=str(source))
 
 
 def path(name: str) -> Path:
@@ -155,4 +156,4 @@ def is_path(source: str | Path) -> bool:
         return True
     if source in names() or source.startswith("keel/"):
         return False
-    return os.sep in source or bool(Path(source).suffix) or Path(source).is_file()
+    return os.sep in source or bool(Path(source).suffix) or os.path.isfile(source)

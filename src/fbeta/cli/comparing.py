@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -84,7 +83,6 @@ def compare(
             device=device,
             jobs=jobs,
         )
-        found = replace(found, table=replace(found.table, group=group, time=time, drop=tuple(columns(drop))))
         if html is not None:
             report.write(found, html)
         if as_json:

@@ -44,7 +44,8 @@ class Bundled(Dataset[Kind]):
 
     def load(self, **options: Any) -> Kind:  # noqa: D102
         self.path()
-        return self.read(**options)
+        with self.reading():
+            return self.read(**options)
 
     def _file(self) -> Path | None:
         spec = find_spec("sklearn")  # finds it without the second that its import takes

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fbeta.datasets.dataset import DataError, Dataset, Kind, Progress
+from fbeta.datasets.dataset import DataError, Dataset, Kind, Progress, reason
 from fbeta.datasets.download import download, need_pooch
 
 #: Seconds after which what a killed fetch left behind is removed by the next one.
@@ -140,7 +140,7 @@ class Cached(Dataset[Kind]):
         command = f"run `fbeta data fetch {self.name}`"
         if not any((self.folder / name).exists() for name in self.files):
             raise DataError(f"{self.name} is not in {self.folder}: {command}.")
-        with self._reading():
+        with self.reading(f"mend that, or {command}"):
             for name, file in self.files.items():
                 if fault := file.fault(self.folder / name):
                     raise DataError(f"{self.folder / name} {fault}: {command} to replace it.")
@@ -148,7 +148,7 @@ class Cached(Dataset[Kind]):
 
     def load(self, **options: Any) -> Kind:  # noqa: D102
         folder = self.path()
-        with self._reading():
+        with self.reading():
             return self.read(folder, **options)
 
     def fetch(self, source: str = "auto", progress: Progress | None = None) -> Path:  # noqa: D102
@@ -160,7 +160,7 @@ class Cached(Dataset[Kind]):
                 self._fetch(wanted, self.origins if source == "auto" else (source,), progress or _silent)
         except OSError as error:
             raise DataError(
-                f"cannot keep {self.name} in {self.folder} ({_words(error)}): mend that, or set FBETA_DATA to "
+                f"cannot keep {self.name} in {self.folder} ({reason(error)}): mend that, or set FBETA_DATA to "
                 "another folder."
             ) from error
         return self.folder
@@ -171,23 +171,15 @@ class Cached(Dataset[Kind]):
     def _fetch(self, wanted: dict[str, File], sources: tuple[str, ...], tell: Progress) -> None:
         reasons = []
         for source in sources:
-            reason = "not all files were in it"
+            why = "not all files were in it"
             try:
                 self.sources[source](Job(self.folder, wanted, tell))
             except DataError as error:
-                reason = str(error).rstrip(".")
+                why = str(error).rstrip(".")
             if not (wanted := self._wanted()):
                 return
-            reasons.append(f"from {source} ({reason})")
+            reasons.append(f"from {source} ({why})")
         raise DataError(f"cannot fetch {self.name} {', nor '.join(reasons)}: {self.offline}.")
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            command = f"run `fbeta data fetch {self.name}`"
-            raise DataError(f"cannot read {self.name} ({_words(error)}): mend that, or {command}.") from error
 
 
 def _sweep(folder: Path) -> None:
@@ -196,10 +188,6 @@ def _sweep(folder: Path) -> None:
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > STALE:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def _words(error: OSError) -> str:
-    return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
 
 
 def _silent(what: str, done: int, total: int) -> None:

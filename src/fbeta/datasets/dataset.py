@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -25,6 +26,11 @@ class DataError(RuntimeError):
     Traceback (most recent call last):
     fbeta.datasets.dataset.DataError: digits needs scikit-learn: pip install 'fbeta[data]'.
     """
+
+
+def reason(error: OSError) -> str:
+    """What an error of the system says, and about which file."""
+    return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,6 +132,14 @@ class Dataset(ABC, Generic[Kind]):
             "sources": list(self.origins),
             "here": self.here(),
         }
+
+    @contextlib.contextmanager
+    def reading(self, remedy: str = "mend that") -> Iterator[None]:
+        """Turn what may go wrong with files that are here, for the time of a `with`, into a DataError."""
+        try:
+            yield
+        except OSError as error:
+            raise DataError(f"cannot read {self.name} ({reason(error)}): {remedy}.") from error
 
     def check_source(self, source: str) -> None:
         """Refuse a source that this data set does not have."""

@@ -10,20 +10,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fbeta.tables.columns import Column as Column
     from fbeta.tables.encoding import Encoder as Encoder
     from fbeta.tables.errors import TableError as TableError
     from fbeta.tables.folds import Folds as Folds
     from fbeta.tables.folds import split as split
-    from fbeta.tables.kinds import Column as Column
     from fbeta.tables.reading import read_frame as read_frame
     from fbeta.tables.reading import read_table as read_table
     from fbeta.tables.streaming import stream as stream
+    from fbeta.tables.table import Roles as Roles
     from fbeta.tables.table import Table as Table
 
 _HOME = {
-    "Column": "kinds",
+    "Column": "columns",
     "Encoder": "encoding",
     "Folds": "folds",
+    "Roles": "table",
     "Table": "table",
     "TableError": "errors",
     "read_frame": "reading",

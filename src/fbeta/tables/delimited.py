@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fbeta.tables.errors import TableError, listed
+from fbeta.tables.values import is_number
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
-#: What stands for no value: each in small and in large letters, and as it is usually written.
-_NONE = "na NA Na n/a N/A nan NAN NaN Nan null NULL Null ? <na> <NA> <null> <NULL> #n/a #N/A"
-MISSING = ("", *_NONE.split())
 _CHUNK = 1 << 20
+#: Characters that a header and the first row may have together.
+_HEADER = 1 << 26
 _BOMS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 #: Beginnings of files that people take for tables.
 _FOREIGN = {
@@ -58,8 +58,10 @@ def inspect(path: Path, folder: Path, delimiter: str | None = None) -> Delimited
     notes: list[str] = []
     plain = _as_utf8(plain, folder, path, notes)
     with open(plain, encoding="utf-8-sig", newline="") as stream:
-        text = stream.read(_CHUNK)
-        whole = not stream.read(1)
+        text, whole = "", False
+        while text.count("\n") < 2 and not whole and len(text) < _HEADER:
+            text += (more := stream.read(_CHUNK))
+            whole = len(more) < _CHUNK
     if not text.strip():
         raise TableError(f"{path} is empty: export it again.")
     if not whole and "\n" in text:
@@ -189,7 +191,7 @@ def _names(header: tuple[str, ...], path: Path, asked: str | None) -> tuple[str,
             else f"separate its fields by {', '.join(DELIMITERS.values())}, or say which delimiter it has"
         )
         raise TableError(f"{path} has one column only ({listed(names)}): {remedy}.")
-    if all(map(_is_number, names)) and names != tuple(map(str, range(len(names)))):
+    if all(map(is_number, names)) and names != tuple(map(str, range(len(names)))):
         raise TableError(
             f"{path} begins with numbers ({listed(names)}): give it a first line with column names."
         )
@@ -200,21 +202,13 @@ def _names(header: tuple[str, ...], path: Path, asked: str | None) -> tuple[str,
     return named
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return text not in MISSING
-
-
 def _decimal(delimiter: str, sample: Iterable[tuple[str, ...]]) -> str:
     """A comma where fields like 1,5 stand and none like 1.5."""
     if delimiter == ",":
         return "."
     cells = [cell.strip() for row in sample for cell in row if "," in cell or "." in cell]
-    commas = sum(cell.count(",") == 1 and _is_number(cell.replace(",", ".")) for cell in cells)
-    return "," if commas > sum(map(_is_number, cells)) else "."
+    commas = sum(cell.count(",") == 1 and is_number(cell.replace(",", ".")) for cell in cells)
+    return "," if commas > sum(map(is_number, cells)) else "."
 
 
 def _cut_off(plain: Path, delimiter: str, width: int) -> bool:
