@@ -105,7 +105,7 @@ def test_wrong_content_is_refused(made_up, fault):
         "cut": "is damaged",
         "no gzip": "is damaged",
         "bad sum": "is damaged",
-        "very long": "is longer than",
+        "very long": "is larger than",
     }
     assert words.get(fault, "wrong content") in said
     assert ("more than its" in said) == (

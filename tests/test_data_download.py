@@ -64,7 +64,7 @@ def test_offline(server, tmp_path):
 @pytest.mark.parametrize("length", [None, ""])
 def test_a_file_that_is_too_long_is_ended(server, tmp_path, length):
     server.length = length
-    with pytest.raises(DataError, match="x.bin is longer than the 1000000 bytes that it may have"):
+    with pytest.raises(DataError, match="x.bin is larger than the limit of 1000000 bytes"):
         get(server, tmp_path, limit=1_000_000)
     assert len(server.seen) == 1
     assert list(tmp_path.iterdir()) == []

@@ -87,18 +87,13 @@ def load_table(
     "positive is diagnosis 'malignant', as asked: 212 of 569 rows."
     """
     try:
-        import polars  # noqa: F401
-    except ImportError as error:  # pictures do not need polars, so it comes with the first table only
-        raise DataError("reading tables needs polars: pip install 'fbeta[table]'.") from error
-    from fbeta import tables
-    from fbeta.datasets.pictures import from_images
-
+        from fbeta.tables import TableError, read_table
+    except ImportError as error:  # images do not need polars, tables do
+        raise DataError(str(error)) from error
     if is_path(source):
         if target is None:
-            raise tables.TableError(
-                f"which column of {source} is the target? Name it: target='…' (--target)."
-            )
-        return tables.read_table(
+            raise TableError(f"which column of {source} is the target? Name it: target='…' (--target).")
+        return read_table(
             source,
             target,
             positive,
@@ -109,20 +104,19 @@ def load_table(
             duplicates=duplicates,
         )
     dataset = get(str(source))
-    table: Table
-    if dataset.kind == "images":
-        table = from_images(dataset.load(), positive, duplicates)
-    else:
-        table = dataset.load(duplicates=duplicates)
+    pictures = dataset.kind == "images"
+    table: Table = (
+        dataset.load().table(positive, duplicates) if pictures else dataset.load(duplicates=duplicates)
+    )
     own = table.roles
     others = {"group": (group, own.group), "time": (time, own.time), "drop": (tuple(drop), own.dropped)}
     others["delimiter"] = (delimiter, None)
     if given := [option for option, (asked, held) in others.items() if asked and asked != held]:
-        raise tables.TableError(f"{source} has its own columns and split: leave {', '.join(given)} out.")
+        raise TableError(f"{source} has its own columns and split: leave {', '.join(given)} out.")
     if target not in (None, own.target):
-        raise tables.TableError(f"{source} has its own target, {own.target!r}: leave target out.")
+        raise TableError(f"{source} has its own target, {own.target!r}: leave target out.")
     if positive not in (None, own.positive):
-        raise tables.TableError(f"{source} has its own positive class, {own.positive!r}: leave positive out.")
+        raise TableError(f"{source} has its own positive class, {own.positive!r}: leave positive out.")
     return replace(table, source=str(source))
 
 

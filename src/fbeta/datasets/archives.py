@@ -1,4 +1,4 @@
-"""Reading files that others made. Nothing is unpickled, unpacked to a path of their choice, or run."""
+"""Reading archives of others safely: nothing is unpickled, run, or unpacked to a path that they name."""
 
 from __future__ import annotations
 

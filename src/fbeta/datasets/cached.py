@@ -58,14 +58,14 @@ class File:
 
 @dataclass(frozen=True)
 class Job:
-    """What a source works with: the folder, the files that are wanted in it, and whom to tell how far it is."""
+    """What a source works with: the folder, the files that are missing in it, and a callback for progress."""
 
     folder: Path
     wanted: Mapping[str, File]
     tell: Progress
 
     def put(self, name: str, chunks: Iterable[bytes]) -> None:
-        """Store a file under its name once all of it is there and right; DataError where it is not."""
+        """Write a file, and give it its name once its checksum is right; DataError if it is not."""
         file = self.wanted[name]
 
         def write(url: str, part: str, store: object) -> None:
@@ -85,7 +85,7 @@ class Job:
 
     @contextlib.contextmanager
     def download(self, url: str) -> Iterator[Path]:
-        """A file from the net for the time of a `with`; at most as long as all files that are wanted, unpacked."""
+        """Download a file for the time of a `with`; it may not be larger than all wanted files, unpacked."""
         limit = sum(file.size for file in self.wanted.values())
         limit += limit // 100 + (1 << 16)  # what cannot be compressed grows a little
         with self.scratch() as folder:
@@ -140,7 +140,7 @@ class Cached(Dataset[Kind]):
         command = f"run `fbeta data fetch {self.name}`"
         if not any((self.folder / name).exists() for name in self.files):
             raise DataError(f"{self.name} is not in {self.folder}: {command}.")
-        with self.reading(f"mend that, or {command}"):
+        with self.reading(f"fix that, or {command}"):
             for name, file in self.files.items():
                 if fault := file.fault(self.folder / name):
                     raise DataError(f"{self.folder / name} {fault}: {command} to replace it.")
@@ -160,7 +160,7 @@ class Cached(Dataset[Kind]):
                 self._fetch(wanted, self.origins if source == "auto" else (source,), progress or _silent)
         except OSError as error:
             raise DataError(
-                f"cannot keep {self.name} in {self.folder} ({reason(error)}): mend that, or set FBETA_DATA to "
+                f"cannot keep {self.name} in {self.folder} ({reason(error)}): fix that, or set FBETA_DATA to "
                 "another folder."
             ) from error
         return self.folder

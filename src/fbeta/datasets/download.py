@@ -46,7 +46,7 @@ def download(url: str, folder: Path, tell: Progress, limit: int) -> Path:
 
 
 def need_pooch() -> Any:
-    """Import pooch, without its log: what it does is told by `Progress`."""
+    """Import pooch, without its log: `Progress` is told what happens."""
     try:
         import pooch
     except ImportError as error:
@@ -56,7 +56,7 @@ def need_pooch() -> Any:
 
 
 class _Bar:
-    """What pooch takes for a progress bar: tells how far a download is, and ends one that is too long."""
+    """What pooch takes for a progress bar: reports how far a download is, and ends one that is too large."""
 
     total = 0  # set by pooch: what the server announced, or 0
 
@@ -68,7 +68,7 @@ class _Bar:
         self.done += step
         total = max(self.total, 0)  # a server may say anything
         if max(total, self.done - _CHUNK) > self.limit:
-            raise DataError(f"{self.what} is longer than the {self.limit} bytes that it may have")
+            raise DataError(f"{self.what} is larger than the limit of {self.limit} bytes")
         if step > 0:
             self.tell(self.what, min(self.done, total or self.done), total)
 

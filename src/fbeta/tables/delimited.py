@@ -19,7 +19,6 @@ DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _CHUNK = 1 << 20
 #: Characters that a header and the first row may have together.
 _HEADER = 1 << 26
-_BOMS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 #: Beginnings of files that people take for tables.
 _FOREIGN = {
     b"PK\x03\x04": "an Excel workbook or a zip archive: save its sheet as CSV",
@@ -48,7 +47,7 @@ class Delimited:
 def inspect(path: Path, folder: Path, delimiter: str | None = None) -> Delimited:
     """Look at a text file, plain or gzip; where it is not plain UTF-8, a copy that is goes into `folder`."""
     plain = path
-    if _head(path, 2) == b"\x1f\x8b":
+    if next(_chunks(path), b"").startswith(b"\x1f\x8b"):
         plain = folder / "unpacked"
         try:
             with gzip.open(path) as stream:
@@ -122,11 +121,6 @@ def long_row(file: Delimited) -> str:
     return ""
 
 
-def _head(path: Path, count: int) -> bytes:
-    with open(path, "rb") as stream:
-        return stream.read(count)
-
-
 def _write(path: Path, chunks: Iterable[bytes]) -> None:
     with open(path, "wb") as out:
         for chunk in chunks:
@@ -140,19 +134,18 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 def _as_utf8(plain: Path, folder: Path, path: Path, notes: list[str]) -> Path:
-    head = _head(plain, 1 << 16)
+    head = next(_chunks(plain), b"")[: 1 << 16]
     if not head:
         raise TableError(f"{path} is empty: export it again.")
     for start, what in _FOREIGN.items():
         if head.startswith(start):
             raise TableError(f"{path} is not a table of text but {what}.")
     copy = folder / "utf8"
-    for bom, encoding in _BOMS.items():
-        if head.startswith(bom):
-            decode = codecs.getincrementaldecoder(encoding)("replace").decode
-            _write(copy, (decode(chunk).encode() for chunk in _chunks(plain)))
-            notes.append(f"{path.name} is in UTF-16, and was read so.")
-            return copy
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        decode = codecs.getincrementaldecoder("utf-16")("replace").decode
+        _write(copy, (decode(chunk).encode() for chunk in _chunks(plain)))
+        notes.append(f"{path.name} is in UTF-16, and was read so.")
+        return copy
     control = sum(byte < 32 and byte not in b"\t\n\r\f\v" for byte in head)
     if b"\0" in head or control > len(head) // 10:
         raise TableError(f"{path} is a binary file, not a table of text: export it as CSV or Parquet.")

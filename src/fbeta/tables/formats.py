@@ -107,10 +107,9 @@ def opened(path: str | Path, delimiter: str | None = None, text: Collection[str]
     (('a', 'b'), ',')
     """
     path = Path(os.path.expanduser(path))
-    head = _head(path)
     with tempfile.TemporaryDirectory(prefix="fbeta-") as folder:
         try:
-            yield _open(path, head, Path(folder), delimiter, text)
+            yield _open(path, Path(folder), delimiter, text)
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 raise TableError(
@@ -119,27 +118,8 @@ def opened(path: str | Path, delimiter: str | None = None, text: Collection[str]
             raise TableError(f"cannot read {path}: {error.strerror or error}.") from error
 
 
-def _head(path: Path) -> bytes:
-    try:
-        if path.is_dir():
-            raise TableError(f"{path} is a folder: name a file in it.")
-        with open(path, "rb") as stream:
-            head = stream.read(8)
-    except FileNotFoundError as error:
-        beside: list[str] = []
-        with contextlib.suppress(OSError):
-            beside = os.listdir(path.parent)
-        raise TableError(
-            f"there is no file {path}: check its name.{did_you_mean(path.name, beside)}"
-        ) from error
-    except OSError as error:
-        raise TableError(f"cannot read {path}: {error.strerror or error}.") from error
-    if not head:
-        raise TableError(f"{path} is empty: export it again.")
-    return head
-
-
-def _open(path: Path, head: bytes, folder: Path, delimiter: str | None, text: Collection[str]) -> Source:
+def _open(path: Path, folder: Path, delimiter: str | None, text: Collection[str]) -> Source:
+    head = _head(path)
     ending = path.suffix.casefold()
     if head.startswith(b"PAR1"):
         return _binary(path, "Parquet", lambda: pl.scan_parquet(path, glob=False))
@@ -158,6 +138,24 @@ def _open(path: Path, head: bytes, folder: Path, delimiter: str | None, text: Co
     schema = {n: pl.Float64 if n in guess and n not in text else pl.String for n in file.names}
     text_only = dict.fromkeys(file.names, pl.String)
     return Source(path, _scan(file, schema, MISSING), file.names, _scan(file, text_only), file)
+
+
+def _head(path: Path) -> bytes:
+    """The first bytes of a file, which must be there and have some."""
+    try:
+        if path.is_dir():
+            raise TableError(f"{path} is a folder: name a file in it.")
+        with open(path, "rb") as stream:
+            head = stream.read(8)
+    except FileNotFoundError as error:
+        beside: list[str] = []
+        with contextlib.suppress(OSError):
+            beside = os.listdir(path.parent)
+        hint = did_you_mean(path.name, beside)
+        raise TableError(f"there is no file {path}: check its name.{hint}") from error
+    if not head:
+        raise TableError(f"{path} is empty: export it again.")
+    return head
 
 
 def _binary(path: Path, what: str, scan: Any) -> Source:

@@ -1,4 +1,4 @@
-"""Anybody's scores and the truth beside them, from a table of any format."""
+"""Scores of any model and the true classes beside them, from a table of any format."""
 
 from __future__ import annotations
 
