@@ -102,19 +102,19 @@ def _typed(source: Source, piece: pl.DataFrame, columns: Sequence[Column], done:
     doubtful = piece.select(unread).row(0, named=True) if texts else {}
     for column in (column for column in texts if doubtful[column.name]):
         raw, dtype = col(column.name), source.dtypes[column.name]
-        bad = _unread(column, raw, dtype, source) & ~cleaned(raw, dtype).is_in(column.missing)
-        found = piece.with_row_index("\0row").filter(bad).head(1)
-        if found.height:
+        rows = piece.select(raw).with_row_index("\0row").filter(_unread(column, raw, dtype, source))
+        value = cleaned(raw, dtype)
+        bad = rows.filter(value.is_not_null() & ~value.is_in(column.missing))
+        if bad.height:
             raise TableError(
-                f"{source.path}: column {column.name!r} is {found[column.name][0]!r} in row "
-                f"{done + found[0, 0] + 1}, but the model learnt {_EXPECTED[column.kind]} from it: correct it, or "
-                "leave the field empty."
+                f"{source.path}: column {column.name!r} is {bad[0, 1]!r} in row {done + bad[0, 0] + 1}, but the model "
+                f"learnt {_EXPECTED[column.kind]} from it: correct it, or leave the field empty."
             )
     return piece.select(read_columns(columns, source))[:, [column.name for column in columns]]
 
 
 def _unread(column: Column, raw: pl.Expr, dtype: Any, source: Source) -> pl.Expr:
-    """Where a text says something that cannot be read as what was learnt from its column."""
+    """Where a text cannot be read as what was learnt from its column; it may still stand for a missing value."""
     number = column.kind == "number"  # an infinite one is read as missing, and is no fault
     read = parsed(raw, dtype, source.decimal) if number else column.read(raw, dtype)
-    return read.is_null() & cleaned(raw, dtype).is_not_null()
+    return read.is_null() & raw.is_not_null()
