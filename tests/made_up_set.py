@@ -39,7 +39,7 @@ class MadeUp:
             read=lambda folder: {name: (folder / name).read_bytes() for name in content},
             offline=f"go online and run `fbeta data fetch {NAME}` again",
         )
-        self.monkeypatch.setitem(datasets._sets(), NAME, dataset)
+        self.monkeypatch.setitem(datasets._SETS, NAME, dataset)
 
     def upstream(self, job):
         for name in job.wanted:

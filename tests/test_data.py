@@ -7,13 +7,15 @@ import struct
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.metadata import EntryPoint
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from rich.console import Console
 from sklearn.datasets import load_digits
 
-from fbeta import data, datasets
+from fbeta import data, datasets, extensions
 from fbeta.cli.datasets import meter
 from fbeta.datasets import bundled, cifar10, digits, fashion_mnist
 from tiny_data import (
@@ -274,18 +276,9 @@ def test_npms_pictures_are_upstreams_archive(monkeypatch, server, tmp_path):
 
 
 def test_other_packages_add_sets_by_entry_points(monkeypatch):
-    class Entry:
-        def __init__(self, dataset):
-            self.load = lambda: dataset
-
-    added = [replace(digits.DATASET, name="more-digits"), replace(digits.DATASET, about="not ours")]
-    monkeypatch.setattr(
-        datasets, "entry_points", lambda group: map(Entry, added) if group == "fbeta.datasets" else ()
-    )
-    datasets._sets.cache_clear()
-    try:
-        assert data.names()[-1] == "more-digits"
-        assert data.load("more-digits").name == "digits"
-        assert data.get("digits") is digits.DATASET
-    finally:
-        datasets._sets.cache_clear()
+    monkeypatch.setitem(sys.modules, "other", SimpleNamespace(DATASET=replace(digits.DATASET, name="more")))
+    points = [EntryPoint(name, "other:DATASET", "fbeta.datasets") for name in ("more", "digits")]
+    monkeypatch.setattr(extensions, "_found", lambda group: {point.name: point for point in points})
+    assert data.names() == [*datasets._SETS, "more"]
+    assert data.load("more").name == "digits"
+    assert data.get("digits") is digits.DATASET

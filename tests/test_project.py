@@ -19,7 +19,7 @@ SOURCE = ROOT / "src" / "fbeta"
 
 # Imports point down, or along a line from right to left; never up. `fbeta` itself is lazy and imports nothing.
 LAYERS = [
-    ["spelling", "writing", "metrics"],
+    ["spelling", "writing", "extensions", "metrics"],
     ["losses", "decisions"],
     ["explain", "tables", "datasets", "data", "models"],
     ["train", "learners", "paper"],
@@ -30,6 +30,7 @@ LAYERS = [
 THIRD_PARTY = {
     "spelling": set(),
     "writing": set(),
+    "extensions": set(),
     "metrics": {"numpy"},  # inside a function, for lists
     "decisions": {"numpy"},
     "learners": {"numpy", "torch"},

