@@ -60,11 +60,8 @@ class Images:
                 raise TypeError(
                     f"{self.name}: images are uint8 and labels int64, not {images.dtype} and {labels.dtype}."
                 )
-            if (
-                images.ndim != 4
-                or labels.shape != images.shape[:1]
-                or images.shape[1:] != self.train.shape[1:]
-            ):
+            alike = labels.shape == images.shape[:1] and images.shape[1:] == self.train.shape[1:]
+            if images.ndim != 4 or not alike:
                 raise ValueError(
                     f"{self.name}: images are (N, height, width, channels) and labels (N,), "
                     f"not {images.shape} and {labels.shape}."
