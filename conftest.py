@@ -1,10 +1,10 @@
 """What the tests of the library and of the reproduction share."""
 
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest
 
-from fbeta.datasets import download
 from range_server import serve
 
 # Doctests of modules that need Triton are collected only where it is installed.
@@ -21,7 +21,7 @@ collect_ignore = [] if find_spec("triton") else NEED_TRITON
 def own_cache(monkeypatch, tmp_path):
     """A cache of data sets for one test, which must not meet that of the person who runs it."""
     monkeypatch.setenv("FBETA_DATA", str(tmp_path / "cache"))
-    monkeypatch.setattr(download, "PAUSE", 0.0)
+    monkeypatch.setattr("pooch.core.time", SimpleNamespace(sleep=lambda seconds: None))  # between two tries
 
 
 @pytest.fixture

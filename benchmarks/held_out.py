@@ -26,7 +26,8 @@ import numpy as np
 from cuts_rules import BETAS, Table, compare, judge
 from rich.progress import track
 
-from fbeta.datasets import keel, load_table
+from fbeta.data import load_table
+from fbeta.datasets import keel
 from fbeta.tables import Encoder
 
 RESULTS = Path(__file__).parent / "results"

@@ -15,6 +15,7 @@ from fbeta.artifact import load
 from fbeta.artifact.files import ABOUT, seal
 from fbeta.cli import app, options
 from fbeta.comparison.result import Comparison
+from fbeta.comparison.run import compare
 
 pl = pytest.importorskip("polars")
 pytest.importorskip("safetensors")
@@ -89,6 +90,18 @@ def test_compare_then_fit_what_is_advised(shop, tmp_path):
     frame(150).write_csv(tmp_path / "fewer.csv")
     other = done("fit", tmp_path / "fewer.csv", *again[2:]).stdout
     assert "the comparison saw 200 rows" in " ".join(other.split())
+
+
+def test_fit_leaves_out_what_a_comparison_in_python_left_out(tmp_path):
+    rng = np.random.default_rng(1)
+    leak = (frame()["fraud"] == "yes").cast(pl.Float64).alias("leak")
+    who = pl.Series("who", rng.integers(0, 90, 200) * 1.5)
+    frame().with_columns(leak, who).write_csv(tmp_path / "t.csv")
+    few = {"models": ["linear"], "losses": ["bce"], "seeds": 2, "folds": 2}
+    found = compare(tmp_path / "t.csv", "fraud", group="who", drop=["leak"], **few)
+    (tmp_path / "found.json").write_text(found.to_json())
+    done("fit", tmp_path / "t.csv", "--from", tmp_path / "found.json", "-o", tmp_path / "m.fbeta")
+    assert [c.name for c in load(tmp_path / "m.fbeta").columns] == ["x0", "x1", "shop"]
 
 
 def test_predict_to_every_place(shop, tmp_path):

@@ -251,6 +251,20 @@ def test_a_wrong_rule_is_found_before_training():
     assert not told
 
 
+def test_what_columns_were_for_is_kept(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.random(200) < 0.3
+    columns = {"x": rng.normal(size=200) + y, "leak": y * 1.0, "who": np.arange(200) // 2, "y": y * 1}
+    pl.DataFrame(columns).write_csv(tmp_path / "t.csv")
+    found = compare(tmp_path / "t.csv", "y", group="who", drop=["leak"], **FEW)
+    kept = Comparison.from_json(found.to_json()).table
+    assert (kept.target, kept.group, kept.time, kept.drop) == ("y", "who", None, ("leak",))
+    assert kept.columns == 1
+    days = pl.DataFrame(columns | {"day": np.arange(200)})
+    found = compare(read_frame(days, "y", "1", time="day", drop=["leak", "who"]), **FEW)
+    assert (found.table.group, found.table.time, found.table.drop) == (None, "day", ("leak", "who"))
+
+
 def test_a_comparison_is_plain_data(found):
     assert Comparison.from_json(found.to_json()) == found
     assert json.loads(found.to_json())["table"]["notes"]

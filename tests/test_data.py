@@ -7,16 +7,17 @@ import sys
 
 import numpy as np
 import pytest
+from rich.console import Console
 from sklearn.datasets import load_digits
 
 from fbeta import data
-from fbeta.datasets import bundled, digits, terminal
+from fbeta.cli.data import meter
+from fbeta.datasets import bundled, digits
 from tiny_data import (
     cli,
 )
 
 pytestmark = pytest.mark.usefixtures("own_cache")
-REAL = data.root()
 
 
 # The sets
@@ -106,37 +107,27 @@ def test_path_and_fetch_print_the_same():
     assert cli("fetch", "digits").stdout == cli("path", "digits").stdout
 
 
-class Screen(io.StringIO):
-    def isatty(self):
-        return True
+def test_bars_on_a_terminal_and_lines_in_a_log():
+    def shown(**options):
+        console = Console(file=io.StringIO(), width=80, **options)
+        with meter(console) as tell:
+            tell("npm pack [x]", 0, 0)
+            tell("long-name.gz", 1_000_000, 2_000_000)
+            tell("long-name.gz", 2_000_000, 2_000_000)
+            tell("x", 3_000_000, 0)
+        return console.file.getvalue()
 
-
-def test_the_line_of_a_download():
-    with terminal.Meter(screen := Screen()) as meter:
-        meter("npm pack x", 0, 0)
-        meter("long-name.gz", 1_000_000, 2_000_000)
-        meter("long-name.gz", 1_100_000, 2_000_000)  # too soon to be shown
-        meter("long-name.gz", 2_000_000, 2_000_000)
-        meter.next = 0
-        meter("x", 3_000_000, 0)
-    lines = screen.getvalue().replace("\r", "\n").splitlines()
-    assert [line.rstrip() for line in lines if line] == [
-        "npm pack x",
-        "long-name.gz  50% of 2.0 MB",
-        "long-name.gz 100% of 2.0 MB",
-        "x 3.0 MB",
-    ]
-    assert len(lines[-1]) >= len(lines[-2])  # nothing of a longer line stays on the screen
-    assert screen.getvalue().endswith("\n")
-    with terminal.Meter(log := io.StringIO()) as meter:
-        meter("x", 1, 2)
-    assert log.getvalue() == ""
+    assert shown() == "npm pack [x]\n"
+    screen = shown(force_terminal=True)
+    assert "npm pack [x]" in screen
+    assert "2.0/2.0 MB" in screen
+    assert "3.0/? MB" in screen
 
 
 def test_looking_needs_no_numpy():
     code = (
-        "import sys; from fbeta import data; from fbeta.datasets import terminal;"
-        "terminal.table(data.get(n).facts() for n in data.names()); print({'numpy', 'torch'} & set(sys.modules))"
+        "import sys; from fbeta import data; from fbeta.cli.data import listing;"
+        "listing(data.get(n).facts() for n in data.names()); print({'numpy', 'pooch', 'torch'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

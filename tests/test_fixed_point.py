@@ -114,7 +114,7 @@ def test_groups_stay_together():
         folds(y, 5, groups=np.arange(400) % 3)
     with pytest.raises(ValueError, match="fewer folds or smaller groups"):
         folds(y, 5, groups=np.where(y == 1, 0, 1 + np.arange(400) % 9))
-    with pytest.raises(ValueError, match="one group a row"):
+    with pytest.raises(ValueError, match="one group per row"):
         folds(y, 5, groups=[1, 2])
 
 

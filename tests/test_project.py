@@ -38,7 +38,7 @@ THIRD_PARTY = {
     "boosting": {"numpy", "sklearn", "xgboost", "lightgbm"},
     "losses": {"torch", "numpy", "triton"},
     "tables": {"numpy", "polars"},
-    "datasets": {"numpy", "polars", "sklearn"},
+    "datasets": {"numpy", "polars", "pooch", "requests", "sklearn"},
     "data": set(),
     "lightning": {"lightning", "pytorch_lightning", "torch"},
     "artifact": {"numpy", "polars", "safetensors"},

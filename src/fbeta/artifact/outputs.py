@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from fbeta.writing import WriteError
+
 
 class OutputError(ValueError):
     """An output that cannot be written; the message says why."""
@@ -51,8 +53,9 @@ def naming(path: Path | str) -> Iterator[None]:
     """Errors of writing, which do not say where, get the name of the output."""
     try:
         yield
+    except BrokenPipeError:
+        raise  # no fault of the output: whoever reads it has enough
     except OSError as error:
         if error.errno is None:  # polars'
             raise OutputError(f"cannot write {path}: {error}.") from error
-        error.filename = str(path)
-        raise
+        raise WriteError(error.errno, error.strerror, str(path)) from error

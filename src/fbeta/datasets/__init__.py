@@ -1,39 +1,18 @@
-"""Data by name or by path: `fetch` brings a named set here, `load` reads a set or a file of one's own.
+"""Named data sets: which there are, and one object for each.
 
-The same bytes whichever source they came from. A data set is one file with a `DATASET`, and one line in `_SETS`; other
-packages add theirs by entry points (`fbeta.extensions`).
+A data set is a module with a `DATASET`, an object that has a name, facts, `path()`, `fetch()` and `load()`: see
+`Dataset`, and `Cached` for one that is downloaded. The modules of this package are listed below; other packages add
+theirs by entry points (`fbeta.extensions`).
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fbeta import extensions
 from fbeta.datasets import breast_cancer, creditcard, digits, keel
-from fbeta.datasets.cached import root
-from fbeta.datasets.dataset import DataError, Dataset, Images, Progress
+from fbeta.datasets.dataset import DataError, Dataset
 from fbeta.spelling import did_you_mean
-
-if TYPE_CHECKING:
-    from fbeta.tables import Table
-
-__all__ = [
-    "DataError",
-    "Dataset",
-    "Images",
-    "fetch",
-    "get",
-    "is_path",
-    "load",
-    "load_images",
-    "load_table",
-    "names",
-    "path",
-    "root",
-]
 
 _SETS: dict[str, Dataset[Any]] = {
     module.DATASET.name: module.DATASET for module in (digits, breast_cancer, creditcard, keel)
@@ -50,7 +29,7 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Dataset[Any]:
-    """A data set's facts, without its content.
+    """The data set of a name: its facts, and the ways to fetch and to load it.
 
     >>> get("digits").shape
     (8, 8, 1)
@@ -70,124 +49,3 @@ def get(name: str) -> Dataset[Any]:
         raise ValueError(f"Unknown data set {name!r}.{hint} Choices: {', '.join(names())}.")
     added: Dataset[Any] = extensions.load(extensions.DATASETS, name)
     return added
-
-
-def load(
-    source: str | Path, target: str | None = None, positive: str | None = None, **options: Any
-) -> Images | Table:
-    """Read a data set that is here, verified, or a table of one's own; DataError says how to fetch a set.
-
-    A set of images is `Images` unless a target or a positive class is asked for; see `load_images` and `load_table`.
-
-    >>> digits = load("digits")
-    >>> digits.train.shape, digits.test.shape, digits.train.max()
-    ((1438, 8, 8, 1), (359, 8, 8, 1), np.uint8(255))
-    >>> load("digits", positive="0")
-    Table('digits', 1,797 rows, 61 columns, 178 (9.9 %) of class '0')
-    """
-    if not is_path(source) and get(str(source)).kind == "images" and not (target or positive or options):
-        return load_images(str(source))
-    return load_table(source, target, positive, **options)
-
-
-def load_images(name: str) -> Images:
-    """Read a set of images that is here, verified.
-
-    Shape: images (N, height, width, channels) of uint8, labels (N,) of int64.
-
-    >>> load_images("digits").classes[:3]
-    ('0', '1', '2')
-    """
-    images = get(name).load()
-    if not isinstance(images, Images):
-        raise ValueError(f"{name} is a table, not images: use load_table.")
-    return images
-
-
-def load_table(
-    source: str | Path,
-    target: str | None = None,
-    positive: str | None = None,
-    *,
-    group: str | None = None,
-    time: str | None = None,
-    drop: Sequence[str] = (),
-    delimiter: str | None = None,
-    duplicates: bool = True,
-) -> Table:
-    """Read a table: a file by its path (see `tables.read_table`), a set by its name.
-
-    A set has its own target. One of images is a table of pixels, with the class `positive` (the first, if none is
-    given) against the rest.
-
-    >>> table = load_table("breast-cancer")
-    >>> table.notes[0]
-    "positive is diagnosis 'malignant', as asked: 212 of 569 rows."
-    """
-    try:
-        import polars  # noqa: F401
-    except ImportError as error:  # pictures do not need polars, so it comes with the first table only
-        raise DataError("reading tables needs polars: pip install 'fbeta[table]'.") from error
-    from fbeta import tables
-    from fbeta.datasets.pictures import from_images
-
-    if is_path(source):
-        if target is None:
-            raise tables.TableError(
-                f"which column of {source} is the target? Name it: target='…' (--target)."
-            )
-        return tables.read_table(
-            source,
-            target,
-            positive,
-            group=group,
-            time=time,
-            drop=drop,
-            delimiter=delimiter,
-            duplicates=duplicates,
-        )
-    asked = {"group": group, "time": time, "drop": drop, "delimiter": delimiter}
-    if given := [option for option, value in asked.items() if value]:
-        raise tables.TableError(f"{source} has its own columns and split: leave {', '.join(given)} out.")
-    held = get(str(source)).load()
-    table: Table = from_images(held, positive) if isinstance(held, Images) else held
-    if target not in (None, table.target):
-        raise tables.TableError(f"{source} has its own target, {table.target!r}: leave target out.")
-    if positive not in (None, table.positive):
-        raise tables.TableError(
-            f"{source} has its own positive class, {table.positive!r}: leave positive out."
-        )
-    return table
-
-
-def path(name: str) -> Path:
-    """Where a data set lies, verified; DataError says how to fetch it.
-
-    >>> path("digits").name
-    'digits.csv.gz'
-    """
-    return get(name).path()
-
-
-def fetch(name: str, source: str = "auto", progress: Progress | None = None) -> Path:
-    """Bring a data set here from one of its sources, or from the first that works, and say where it is.
-
-    What is here and right is not fetched again. `progress` is told (what, bytes so far, bytes in all or 0).
-
-    >>> fetch("digits").name
-    'digits.csv.gz'
-    """
-    return get(name).fetch(source, progress)
-
-
-def is_path(source: str | Path) -> bool:
-    """Whether this is a file: the name of a set has neither an ending nor, but for KEEL's, a folder before it.
-
-    >>> is_path("fraud.csv"), is_path("keel/yeast4"), is_path("digits")
-    (True, False, False)
-    """
-    if isinstance(source, Path):
-        return True
-    if source in _SETS or source.startswith("keel/"):
-        return False
-    return os.sep in source or bool(Path(source).suffix) or (Path(source).is_file() and source not in names())

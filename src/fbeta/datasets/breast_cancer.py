@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SHA256 = "3a54a12ffd3db348fbe319a9056329cde28da5b2e5ecc26ff7fb9f54aa7cc9f4"
 
 
-def read() -> Table:
+def read(duplicates: bool = True) -> Table:
     """The table with the target `diagnosis`; malignant, the rarer class, is positive."""
     import numpy as np
     import polars as pl
@@ -31,7 +31,7 @@ def read() -> Table:
         )
     columns = {str(name): bunch.data[:, i] for i, name in enumerate(bunch.feature_names)}
     frame = pl.DataFrame(columns | {"diagnosis": bunch.target_names[bunch.target].astype(object)})
-    return read_frame(frame, "diagnosis", "malignant", name="breast-cancer")
+    return read_frame(frame, "diagnosis", "malignant", duplicates=duplicates, name="breast-cancer")
 
 
 DATASET = Bundled(

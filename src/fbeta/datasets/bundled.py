@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from fbeta.datasets.dataset import DataError, Dataset, Kind, Progress
 
@@ -15,7 +16,7 @@ class Bundled(Dataset[Kind]):
     """A data set in one file of scikit-learn's."""
 
     file: str
-    read: Callable[[], Kind]
+    read: Callable[..., Kind]
 
     @property
     def origins(self) -> tuple[str, ...]:  # noqa: D102
@@ -41,9 +42,10 @@ class Bundled(Dataset[Kind]):
         self.check_source(source)
         return self.path()
 
-    def load(self) -> Kind:  # noqa: D102
+    def load(self, **options: Any) -> Kind:  # noqa: D102
         self.path()
-        return self.read()
+        with self.reading():
+            return self.read(**options)
 
     def _file(self) -> Path | None:
         spec = find_spec("sklearn")  # finds it without the second that its import takes

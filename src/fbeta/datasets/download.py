@@ -1,120 +1,87 @@
-"""Downloads that go on where they stopped: on a slow line the CIFAR-10 archive takes half an hour."""
+"""One file over HTTP, by pooch: tried again where a connection breaks, limited in size, one sentence on failure."""
 
 from __future__ import annotations
 
-import http.client
 import os
-import re
-import ssl
-import time
-import urllib.error
-import urllib.request
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from fbeta.datasets.dataset import DataError, Progress
 
-#: Seconds without a byte after which a connection is given up, and between two tries.
-TIMEOUT, PAUSE = 30.0, 1.0
-#: Broken connections in a row that brought nothing new.
-TRIES = 3
+#: Seconds without a byte after which a connection is given up, and how often a broken download is begun.
+TIMEOUT, TRIES = 30.0, 3
 _CHUNK = 1 << 18
 
 
-def download(url: str, part: Path, tell: Progress) -> None:
-    """Download `url` into `part`, from where an earlier download stopped if the server still has that file.
+def download(url: str, folder: Path, tell: Progress, limit: int) -> Path:
+    """Download a file of at most `limit` bytes into `folder`; DataError says why it could not be.
 
-    Whatever stops it leaves the bytes so far in `part`, and beside it the server's name for that version of the
-    file (ETag or date), without which nothing is resumed.
+    The file has its name only once it is complete. A download that breaks begins again: nothing is resumed.
     """
-    idle = 0
-    while True:
-        before = _length(part)
+    pooch = need_pooch()
+    import requests
+
+    name, host = os.path.basename(urlsplit(url).path), urlsplit(url).netloc
+    headers = {"User-Agent": "fbeta", "Accept-Encoding": "identity"}  # a .gz must arrive as it lies there
+    bar = _Bar(name, tell, limit)
+    ask = pooch.HTTPDownloader(bar, _CHUNK, headers=headers, timeout=TIMEOUT)
+
+    def answered(url: str, file: str, store: object) -> None:
+        bar.reset()
         try:
-            if _go_on(url, part, tell):
-                return
-            reason = "the connection closed early"
-        except urllib.error.HTTPError as error:
-            error.close()
-            raise DataError(f"{_host(url)} answered {error.code} {error.reason} for {url}") from error
-        except urllib.error.URLError as error:
-            raise DataError(f"cannot reach {_host(url)}: {_words(error.reason)}") from error
-        except (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
-            reason = _words(error)
-        idle = 0 if _length(part) > before else idle + 1
-        if idle >= TRIES:
-            raise DataError(
-                f"the download from {_host(url)} broke after {_length(part)} bytes: {reason}; "
-                + ("the same command goes on from there" if _known(part) else "this server cannot resume it")
-            )
-        time.sleep(PAUSE)
+            ask(url, file, store)
+        except requests.HTTPError as error:  # not a broken connection: another try would get the same answer
+            answer = error.response
+            assert answer is not None
+            raise DataError(f"{host} answered {answer.status_code} {answer.reason} for {url}") from error
 
-
-def _go_on(url: str, part: Path, tell: Progress) -> bool:
-    """One connection; whether the file is complete now."""
-    tag = part.with_suffix(".tag")
-    known = _known(part)
-    have = _length(part) if known else 0
-    headers = {"User-Agent": "fbeta", "Accept-Encoding": "identity"}
-    if have:
-        headers |= {"Range": f"bytes={have}-", "If-Range": known}
+    store = pooch.Pooch(folder, "", {name: None}, {name: url}, retry_if_failed=TRIES - 1)
     try:
-        answer = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
-    except urllib.error.HTTPError as error:
-        if error.code != 416 or not have:
-            raise
-        error.close()
-        if error.headers.get("Content-Range", "") == f"bytes */{have}":
-            return True  # it was complete; the work that comes after it was interrupted
-        _forget(part, tag)
-        return False
-    with answer:
-        start = _start(answer) if answer.status == 206 else 0
-        if start not in (0, have):
-            _forget(part, tag)
-            return False
-        length = answer.headers.get("Content-Length")
-        total = start + int(length) if length else 0
-        if start == 0:
-            _forget(part, tag)
-            tag.write_text(_version(answer))
-        with open(part, "ab") as out:
-            done = start
-            while chunk := answer.read(_CHUNK):
-                out.write(chunk)
-                done += len(chunk)
-                tell(os.path.basename(urlsplit(url).path), done, total)
-    return done == total or not total
+        return Path(store.fetch(name, downloader=answered))
+    except (requests.ConnectionError, requests.Timeout) as error:
+        raise DataError(f"cannot reach {host}: {_reason(error)}") from error
+    except (requests.RequestException, ValueError) as error:
+        raise DataError(f"the download from {host} failed {TRIES} times: {_reason(error)}") from error
 
 
-def _version(answer: http.client.HTTPResponse) -> str:
-    """What `If-Range` takes: a strong ETag, or the date of the last change; empty if the server gives neither."""
-    etag: str = answer.headers.get("ETag", "")
-    return etag if etag and not etag.startswith("W/") else answer.headers.get("Last-Modified", "")
+def need_pooch() -> Any:
+    """Import pooch, without its log: `Progress` is told what happens."""
+    try:
+        import pooch
+    except ImportError as error:
+        raise DataError("fetching data needs pooch: pip install 'fbeta[data]'.") from error
+    pooch.get_logger().setLevel("WARNING")
+    return pooch
 
 
-def _start(answer: http.client.HTTPResponse) -> int:
-    found = re.match(r"bytes (\d+)-", answer.headers.get("Content-Range", ""))
-    return int(found[1]) if found else -1
+class _Bar:
+    """What pooch takes for a progress bar: reports how far a download is, and ends one that is too large."""
+
+    total = 0  # set by pooch: what the server announced, or 0
+
+    def __init__(self, what: str, tell: Progress, limit: int) -> None:
+        self.what, self.tell, self.limit, self.done = what, tell, limit, 0
+
+    def update(self, step: int) -> None:
+        """Add a chunk; pooch counts the last one as a whole, too."""
+        self.done += step
+        total = max(self.total, 0)  # a server may say anything
+        if max(total, self.done - _CHUNK) > self.limit:
+            raise DataError(f"{self.what} is larger than the limit of {self.limit} bytes")
+        if step > 0:
+            self.tell(self.what, min(self.done, total or self.done), total)
+
+    def reset(self) -> None:
+        """Begin again."""
+        self.done = 0
+
+    def close(self) -> None:
+        """Nothing is left open."""
 
 
-def _known(part: Path) -> str:
-    tag = part.with_suffix(".tag")
-    return tag.read_text() if tag.exists() else ""
-
-
-def _forget(part: Path, tag: Path) -> None:
-    tag.unlink(missing_ok=True)
-    part.unlink(missing_ok=True)
-
-
-def _length(part: Path) -> int:
-    return part.stat().st_size if part.exists() else 0
-
-
-def _host(url: str) -> str:
-    return urlsplit(url).netloc
-
-
-def _words(error: object) -> str:
-    return (error.strerror if isinstance(error, OSError) and error.strerror else str(error)) or repr(error)
+def _reason(error: BaseException) -> str:
+    """The first cause of an error, in its own words."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return getattr(error, "strerror", None) or str(error) or repr(error)

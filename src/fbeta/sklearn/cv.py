@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 
-from fbeta.tables.folds import folds
+from fbeta.tables.folds import folds, rarest
 
 #: Folds where nobody said how many.
 FOLDS = 5
@@ -28,7 +28,7 @@ def inner_folds(
     """
     if cv is None:
         most = FOLDS if groups is None else min(FOLDS, len(np.unique(np.asarray(groups))))
-        cv = max(2, min(most, _rarest(y) // 2))
+        cv = max(2, min(most, rarest(y) // 2))
     if y.ndim == 2:
         _check_labels(y)
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
@@ -74,9 +74,3 @@ def _check_labels(y: NDArray[Any]) -> None:
                     f"Label {k} has {number} row{'s' * (number != 1)} {kind} it, too few for 2 folds with 2 in each: "
                     "bring at least 4 such rows, or leave the label out."
                 )
-
-
-def _rarest(y: NDArray[Any]) -> int:
-    if y.ndim == 1:
-        return int(np.unique(y, return_counts=True)[1].min())
-    return int(min(y.sum(0).min(), (len(y) - y.sum(0)).min()))

@@ -10,27 +10,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fbeta.tables.columns import Column as Column
     from fbeta.tables.encoding import Encoder as Encoder
     from fbeta.tables.errors import TableError as TableError
-    from fbeta.tables.kinds import Column as Column
+    from fbeta.tables.folds import Folds as Folds
+    from fbeta.tables.folds import split as split
     from fbeta.tables.reading import read_frame as read_frame
     from fbeta.tables.reading import read_table as read_table
-    from fbeta.tables.splitting import Folds as Folds
-    from fbeta.tables.splitting import split as split
     from fbeta.tables.streaming import stream as stream
+    from fbeta.tables.table import Roles as Roles
     from fbeta.tables.table import Table as Table
 
-_HOME = {
-    "Column": "kinds",
-    "Encoder": "encoding",
-    "Folds": "splitting",
-    "Table": "table",
-    "TableError": "errors",
-    "read_frame": "reading",
-    "read_table": "reading",
-    "split": "splitting",
-    "stream": "streaming",
-}
+_NAMES = {
+    "columns": ["Column"], "encoding": ["Encoder"], "errors": ["TableError"], "folds": ["Folds", "split"],
+    "reading": ["read_frame", "read_table"], "streaming": ["stream"], "table": ["Roles", "Table"],
+}  # fmt: skip
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = sorted(_HOME)
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import io
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fbeta.tables.archives import gunzip
-from fbeta.tables.errors import DataError, TableError, listed
+from fbeta.tables.errors import TableError, listed
+from fbeta.tables.values import is_number
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
-#: What stands for no value: each in small and in large letters, and as it is usually written.
-_NONE = "na NA Na n/a N/A nan NAN NaN Nan null NULL Null ? <na> <NA> <null> <NULL> #n/a #N/A"
-MISSING = ("", *_NONE.split())
 _CHUNK = 1 << 20
-_BOMS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+#: Characters that a header and the first row may have together.
+_HEADER = 1 << 26
 #: Beginnings of files that people take for tables.
 _FOREIGN = {
     b"PK\x03\x04": "an Excel workbook or a zip archive: save its sheet as CSV",
@@ -47,17 +47,20 @@ class Delimited:
 def inspect(path: Path, folder: Path, delimiter: str | None = None) -> Delimited:
     """Look at a text file, plain or gzip; where it is not plain UTF-8, a copy that is goes into `folder`."""
     plain = path
-    if _head(path, 2) == b"\x1f\x8b":
+    if next(_chunks(path), b"").startswith(b"\x1f\x8b"):
         plain = folder / "unpacked"
         try:
-            _write(plain, gunzip(path, path.name))
-        except DataError as error:
+            with gzip.open(path) as stream:
+                _write(plain, iter(lambda: stream.read(_CHUNK), b""))
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise TableError(f"{path} is truncated or damaged gzip: copy or export it again.") from error
     notes: list[str] = []
     plain = _as_utf8(plain, folder, path, notes)
     with open(plain, encoding="utf-8-sig", newline="") as stream:
-        text = stream.read(_CHUNK)
-        whole = not stream.read(1)
+        text, whole = "", False
+        while text.count("\n") < 2 and not whole and len(text) < _HEADER:
+            text += (more := stream.read(_CHUNK))
+            whole = len(more) < _CHUNK
     if not text.strip():
         raise TableError(f"{path} is empty: export it again.")
     if not whole and "\n" in text:
@@ -118,11 +121,6 @@ def long_row(file: Delimited) -> str:
     return ""
 
 
-def _head(path: Path, count: int) -> bytes:
-    with open(path, "rb") as stream:
-        return stream.read(count)
-
-
 def _write(path: Path, chunks: Iterable[bytes]) -> None:
     with open(path, "wb") as out:
         for chunk in chunks:
@@ -136,19 +134,18 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 def _as_utf8(plain: Path, folder: Path, path: Path, notes: list[str]) -> Path:
-    head = _head(plain, 1 << 16)
+    head = next(_chunks(plain), b"")[: 1 << 16]
     if not head:
         raise TableError(f"{path} is empty: export it again.")
     for start, what in _FOREIGN.items():
         if head.startswith(start):
             raise TableError(f"{path} is not a table of text but {what}.")
     copy = folder / "utf8"
-    for bom, encoding in _BOMS.items():
-        if head.startswith(bom):
-            decode = codecs.getincrementaldecoder(encoding)("replace").decode
-            _write(copy, (decode(chunk).encode() for chunk in _chunks(plain)))
-            notes.append(f"{path.name} is in UTF-16, and was read so.")
-            return copy
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        decode = codecs.getincrementaldecoder("utf-16")("replace").decode
+        _write(copy, (decode(chunk).encode() for chunk in _chunks(plain)))
+        notes.append(f"{path.name} is in UTF-16, and was read so.")
+        return copy
     control = sum(byte < 32 and byte not in b"\t\n\r\f\v" for byte in head)
     if b"\0" in head or control > len(head) // 10:
         raise TableError(f"{path} is a binary file, not a table of text: export it as CSV or Parquet.")
@@ -187,7 +184,7 @@ def _names(header: tuple[str, ...], path: Path, asked: str | None) -> tuple[str,
             else f"separate its fields by {', '.join(DELIMITERS.values())}, or say which delimiter it has"
         )
         raise TableError(f"{path} has one column only ({listed(names)}): {remedy}.")
-    if all(map(_is_number, names)) and names != tuple(map(str, range(len(names)))):
+    if all(map(is_number, names)) and names != tuple(map(str, range(len(names)))):
         raise TableError(
             f"{path} begins with numbers ({listed(names)}): give it a first line with column names."
         )
@@ -198,21 +195,13 @@ def _names(header: tuple[str, ...], path: Path, asked: str | None) -> tuple[str,
     return named
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return text not in MISSING
-
-
 def _decimal(delimiter: str, sample: Iterable[tuple[str, ...]]) -> str:
     """A comma where fields like 1,5 stand and none like 1.5."""
     if delimiter == ",":
         return "."
     cells = [cell.strip() for row in sample for cell in row if "," in cell or "." in cell]
-    commas = sum(cell.count(",") == 1 and _is_number(cell.replace(",", ".")) for cell in cells)
-    return "," if commas > sum(map(_is_number, cells)) else "."
+    commas = sum(cell.count(",") == 1 and is_number(cell.replace(",", ".")) for cell in cells)
+    return "," if commas > sum(map(is_number, cells)) else "."
 
 
 def _cut_off(plain: Path, delimiter: str, width: int) -> bool:

@@ -26,8 +26,7 @@ def digest(table: Table) -> str:
     times = [] if table.time is None else [table.time.astype(np.float64)]
     for column in (table.y.astype(np.int8), group.astype(np.int64), *times):
         found.update(np.ascontiguousarray(column).data)
-    for column in table.columns:
-        series = table.features[column.name]
+    for column, series in zip(table.columns, table.features.get_columns(), strict=True):
         if column.kind == "category":
             levels = series.cast(pl.String).drop_nulls().unique().sort()
             found.update(json.dumps(levels.to_list()).encode())

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from fbeta.tables.columns import LEVELS, Column, is_text
 from fbeta.tables.errors import TableError, listed
-from fbeta.tables.kinds import LEVELS, Column
 
 #: What is read off a date; the hour only where dates have one.
 _DATE = ("seconds", "year", "month", "weekday", "hour")
@@ -39,6 +39,31 @@ class Scaled:
         value = f"{self.name} {self.part}".strip()
         return [value] * (not self.flat) + [f"{self.name} missing"] * self.marked
 
+    @classmethod
+    def fit(cls, name: str, series: pl.Series, part: str = "") -> Scaled:
+        """Learn the median, and the mean and deviation with missing values filled."""
+        values = _numbers(series, part)
+        lost = np.isnan(values)
+        if lost.all():
+            return cls(name, part, 0.0, 0.0, 1.0, False, flat=True)
+        fill = float(np.median(values[~lost]))
+        values[lost] = fill
+        mean, deviation = float(values.mean()), float(values.std())
+        flat = not deviation > 1e-12 * max(1.0, abs(mean)) if values.min() < values.max() else True
+        return cls(name, part, fill, mean, 1.0 if flat else deviation, bool(lost.any()), flat)
+
+    def encode(self, series: pl.Series, out: NDArray[np.float32], new: str) -> None:
+        """Write the features of some rows."""
+        values = _numbers(series, self.part)
+        lost = np.isnan(values)
+        if not self.flat:
+            values[lost] = self.fill
+            values -= self.mean
+            values /= self.deviation
+            out[:, 0] = np.clip(values, -1e30, 1e30)  # single precision ends at 3e38
+        if self.marked:
+            out[:, -1] = lost
+
 
 @dataclass(frozen=True)
 class OneHot:
@@ -54,6 +79,36 @@ class OneHot:
         """Names of the features that it makes."""
         more = [f"{self.name} other"] * self.other + [f"{self.name} missing"] * self.missing
         return [f"{self.name} = {level}" for level in self.levels] + more
+
+    @classmethod
+    def fit(cls, name: str, series: pl.Series, most: int) -> OneHot | None:
+        """Learn at most so many levels, the most frequent; None where there are not two kinds of rows."""
+        levels = series.cast(pl.String).drop_nulls().alias("level")
+        counts = levels.value_counts(name="count").sort("count", "level", descending=[True, False])
+        missing = series.null_count() > 0
+        if counts.height + missing < 2:
+            return None
+        return cls(name, tuple(counts["level"][:most]), counts.height > most, missing)
+
+    def encode(self, series: pl.Series, out: NDArray[np.float32], new: str) -> None:
+        """Write the features of some rows."""
+        codes = {level: code for code, level in enumerate(self.levels)}
+        text, lost = series.cast(pl.String), series.is_null().to_numpy()
+        place = text.replace_strict(codes, default=-1, return_dtype=pl.Int64).fill_null(-2).to_numpy()
+        place = np.where(lost, -2, place)
+        if new == "error" and not self.other and (place == -1).any():
+            unseen = text.filter(pl.Series(place == -1)).unique(maintain_order=True)
+            raise TableError(
+                f"column {self.name!r} has new categories ({listed(unseen)}) that the model has not learnt: correct "
+                "them, leave them empty, or allow them with new='other' (--new other)."
+            )
+        out[:] = 0
+        rows = np.flatnonzero(place >= 0)
+        out[rows, place[rows]] = 1
+        if self.other:
+            out[place == -1, len(self.levels)] = 1
+        if self.missing:
+            out[lost, -1] = 1
 
 
 @dataclass(frozen=True)
@@ -85,20 +140,15 @@ class Encoder:
         """Learn medians, scales and levels. Columns that do not vary in these rows make no feature."""
         if not frame.height:
             raise TableError("an encoder cannot be fitted on no rows.")
-        parts: list[Scaled | OneHot] = []
-        idle = []
-        for column in columns:
-            _need(frame, column)
-            made = _fit(frame[column.name], column, levels)
-            parts += made
-            if not made:
-                idle.append(column.name)
-        if not parts:
+        held = _series(frame, columns)
+        made = {column.name: _fit(held[column.name], column, levels) for column in columns}
+        idle = [name for name, parts in made.items() if not parts]
+        if len(idle) == len(made):
             raise TableError(
                 f"no column varies in these {frame.height:,} rows ({listed(idle)}): there is nothing to learn from."
             )
         notes = (f"columns that do not vary in the training rows: {listed(idle)} dropped.",) if idle else ()
-        return cls(tuple(columns), tuple(parts), notes)
+        return cls(tuple(columns), tuple(part for parts in made.values() for part in parts), notes)
 
     def transform(self, frame: pl.DataFrame, new: Literal["other", "error"] = "other") -> NDArray[np.float32]:
         """The features of some rows.
@@ -106,17 +156,13 @@ class Encoder:
         A category that was not there in training is one of the others (all features 0 if there were none), or a
         TableError where `new` is "error".
         """
+        used = {part.name for part in self.parts}
+        held = _series(frame, [column for column in self.schema if column.name in used])
         out = np.empty((frame.height, len(self.columns)), np.float32, order="F")
-        kinds = {column.name: column for column in self.schema}
         at = 0
         for part in self.parts:
-            _need(frame, kinds[part.name])
             width = len(part.features)
-            piece = out[:, at : at + width]
-            if isinstance(part, OneHot):
-                _one_hot(frame[part.name], part, new, piece)
-            else:
-                _scale(frame[part.name], part, piece)
+            part.encode(held[part.name], out[:, at : at + width], new)
             at += width
         return np.ascontiguousarray(out)
 
@@ -166,66 +212,43 @@ def _part(data: dict[str, Any]) -> Scaled | OneHot:
     )
 
 
-def _need(frame: pl.DataFrame, column: Column) -> None:
-    if column.name not in frame.columns:
-        raise TableError(f"the column {column.name!r} that the model learnt from is missing: add it.")
-    dtype = frame.schema[column.name]
-    fits = {
-        "number": dtype.is_numeric(),
-        "boolean": dtype == pl.Boolean,
-        "date": dtype == pl.Datetime,
-        "category": dtype in (pl.String, pl.Categorical, pl.Enum),
-    }
-    if not fits[column.kind]:
-        raise TableError(
-            f"the column {column.name!r} is of type {dtype}, but the model learnt a {column.kind} from it."
-        )
+def _series(frame: pl.DataFrame, columns: Sequence[Column]) -> dict[str, pl.Series]:
+    """The values of each column, which must be there and of its kind's type; polars is not told their names."""
+    held = {name: series.alias("values") for name, series in zip(frame.columns, frame, strict=True)}
+    for column in columns:
+        if column.name not in held:
+            raise TableError(f"the column {column.name!r} that the model learnt from is missing: add it.")
+        dtype = held[column.name].dtype
+        fits = {
+            "number": dtype.is_numeric(),
+            "boolean": dtype == pl.Boolean,
+            "date": dtype == pl.Datetime,
+            "category": is_text(dtype),
+        }
+        if not fits[column.kind]:
+            raise TableError(
+                f"the column {column.name!r} is of type {dtype}, but the model learnt a {column.kind} from it."
+            )
+    return held
 
 
 def _fit(series: pl.Series, column: Column, levels: int) -> list[Scaled | OneHot]:
+    """The parts of one column; none where it does not vary."""
     if column.kind == "category":
-        return _fit_levels(series, levels)
+        part = OneHot.fit(column.name, series, levels)
+        return [] if part is None else [part]
     if column.kind != "date":
-        return [part for part in [_fit_scale(series, "")] if part.features]
-    parts = [_fit_scale(series, part) for part in _DATE]
-    if parts[0].flat and not parts[0].marked:
+        scaled = Scaled.fit(column.name, series)
+        return [scaled] if scaled.features else []
+    first, *others = (Scaled.fit(column.name, series, part) for part in _DATE)
+    if not first.features:
         return []
     # one mark of missing dates is enough, and a part that never varies is none
-    return [parts[0], *(_unmarked(part) for part in parts[1:] if not part.flat)]
+    return [first, *(replace(part, marked=False) for part in others if not part.flat)]
 
 
-def _unmarked(part: Scaled) -> Scaled:
-    return Scaled(part.name, part.part, part.fill, part.mean, part.deviation, False)
-
-
-def _fit_scale(series: pl.Series, part: str) -> Scaled:
-    values = _values(series, part)
-    lost = np.isnan(values)
-    if lost.all():
-        return Scaled(series.name, part, 0.0, 0.0, 1.0, False, flat=True)
-    fill = float(np.median(values[~lost]))
-    values[lost] = fill
-    mean, deviation = float(values.mean()), float(values.std())
-    flat = not deviation > 1e-12 * max(1.0, abs(mean)) if values.min() < values.max() else True
-    return Scaled(series.name, part, fill, mean, 1.0 if flat else deviation, bool(lost.any()), flat)
-
-
-def _fit_levels(series: pl.Series, levels: int) -> list[Scaled | OneHot]:
-    counts = (
-        series.cast(pl.String)
-        .drop_nulls()
-        .value_counts(name="n")
-        .sort("n", series.name, descending=[True, False])
-    )
-    missing = series.null_count() > 0
-    if counts.height + missing < 2:
-        return []
-    kept = tuple(counts[series.name][:levels].to_list())
-    return [OneHot(series.name, kept, counts.height > len(kept), missing)]
-
-
-def _values(series: pl.Series, part: str) -> NDArray[np.float64]:
-    """A column's numbers, missing ones as NaN."""
+def _numbers(series: pl.Series, part: str) -> NDArray[np.float64]:
+    """A column's numbers, or a part of its dates; missing ones as NaN."""
     if part == "seconds":
         series = series.dt.epoch("us") / 1e6
     elif part:
@@ -233,35 +256,3 @@ def _values(series: pl.Series, part: str) -> NDArray[np.float64]:
     values: NDArray[np.float64] = np.array(series.cast(pl.Float64).to_numpy(), np.float64)
     values[~(np.abs(values) < 1e100)] = np.nan  # also what is infinite, or whose square would be
     return values
-
-
-def _scale(series: pl.Series, part: Scaled, out: NDArray[np.float32]) -> None:
-    values = _values(series, part.part)
-    lost = np.isnan(values)
-    if not part.flat:
-        values[lost] = part.fill
-        values -= part.mean
-        values /= part.deviation
-        out[:, 0] = np.clip(values, -1e30, 1e30)  # single precision ends at 3e38
-    if part.marked:
-        out[:, -1] = lost
-
-
-def _one_hot(series: pl.Series, part: OneHot, new: str, out: NDArray[np.float32]) -> None:
-    codes = {level: code for code, level in enumerate(part.levels)}
-    known = series.cast(pl.String).replace_strict(codes, default=-1, return_dtype=pl.Int64)
-    lost = series.is_null().to_numpy()
-    place = np.where(lost, -2, known.fill_null(-2).to_numpy())
-    if new == "error" and not part.other and (place == -1).any():
-        unseen = series.cast(pl.String).filter(pl.Series(place == -1)).unique(maintain_order=True).to_list()
-        raise TableError(
-            f"column {part.name!r} has new categories ({listed(unseen)}) that the model has not learnt: correct "
-            "them, leave them empty, or allow them with new='other' (--new other)."
-        )
-    out[:] = 0
-    rows = np.flatnonzero(place >= 0)
-    out[rows, place[rows]] = 1
-    if part.other:
-        out[place == -1, len(part.levels)] = 1
-    if part.missing:
-        out[lost, -1] = 1

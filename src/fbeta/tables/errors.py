@@ -1,4 +1,4 @@
-"""The errors of data and of tables, and the words that their messages have in common."""
+"""The error of a table that cannot be used, and how its sentences list names."""
 
 from __future__ import annotations
 
@@ -6,15 +6,6 @@ from collections.abc import Iterable
 
 #: More names than this are not listed in a sentence.
 LISTED = 5
-
-
-class DataError(RuntimeError):
-    """Data that is missing, damaged or out of reach; the message says how to get it.
-
-    >>> raise DataError("digits needs scikit-learn: pip install 'fbeta[data]'.")
-    Traceback (most recent call last):
-    fbeta.tables.errors.DataError: digits needs scikit-learn: pip install 'fbeta[data]'.
-    """
 
 
 class TableError(ValueError):

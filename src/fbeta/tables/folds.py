@@ -1,11 +1,94 @@
-"""One split of the rows into folds, even in every class; everything out-of-fold uses the same one."""
+"""The only place that splits rows: every class evenly, groups and copies whole, the past before the future.
+
+`split` splits a `Table`, `folds` the target of an estimator; both deal rows in the same way. NumPy alone.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from fbeta.tables.errors import TableError
+
+if TYPE_CHECKING:
+    from fbeta.tables.table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """Which rows are tested in which fold.
+
+    Shape: `ids` and `group` are (N,) of int64. A row is tested in the fold of its id; where `ordered`, id −1 is
+    the oldest part, which is never tested, and a fold trains on older rows only.
+
+    >>> from fbeta.data import load_table
+    >>> folds = split(load_table("breast-cancer"), 5)
+    >>> folds.n, len(folds.train(0)), len(folds.test(0))
+    (5, 456, 113)
+    """
+
+    n: int
+    ids: NDArray[np.int64]
+    group: NDArray[np.int64]
+    ordered: bool = False
+
+    def test(self, fold: int) -> NDArray[np.int64]:
+        """Indices of the rows that a fold is tested on, in their order."""
+        return np.flatnonzero(self.ids == fold)
+
+    def train(self, fold: int) -> NDArray[np.int64]:
+        """Indices of the rows that a fold trains on: none shares a group with a row that it is tested on."""
+        if not self.ordered:
+            return np.flatnonzero(self.ids != fold)
+        tested = np.zeros(int(self.group.max(initial=-1)) + 1, bool)
+        tested[self.group[self.ids == fold]] = True
+        return np.flatnonzero((self.ids < fold) & ~tested[self.group])
+
+
+def split(table: Table, n: int = 5, seed: int = 0) -> Folds:
+    """Split a table into n folds with both classes in each, groups kept whole, by time where the table has one.
+
+    Shape: fold ids (N,). By time, the rows are cut into n + 1 parts of about equal size: each but the oldest is
+    tested once, after training on all that is older. The same seed gives the same folds on every machine.
+
+    >>> from fbeta.data import load_table
+    >>> table = load_table("breast-cancer")
+    >>> folds = split(table, 4, seed=1)
+    >>> [int(table.y[folds.test(k)].sum()) for k in range(4)]
+    [53, 53, 53, 53]
+    """
+    if n < (1 if table.time is not None else 2):
+        raise TableError(f"a split needs at least 2 folds, not {n}.")
+    if table.time is None:
+        found = Folds(n, _dealt(_classes(table.y), n, table.group, seed), table.group)
+    else:
+        cuts = np.quantile(table.time, np.arange(1, n + 1) / (n + 1), method="inverted_cdf")
+        ids = np.searchsorted(cuts, table.time, side="left") - 1  # rows of one moment are never torn apart
+        found = Folds(n, ids.astype(np.int64), table.group, ordered=True)
+    for fold in range(n):
+        for part, rows in (("test", found.test(fold)), ("training", found.train(fold))):
+            positives = int(table.y[rows].sum())
+            if not 0 < positives < len(rows):
+                lacking = "no rows" if not len(rows) else f"no {'negatives' if positives else 'positives'}"
+                raise TableError(
+                    f"{table.name} cannot be split into {n} folds: {lacking} among the {part} rows of fold "
+                    f"{fold + 1}. {_remedy(table, n)}."
+                )
+    return found
+
+
+def _remedy(table: Table, n: int) -> str:
+    if table.time is not None:
+        return "Ask for fewer folds, or split without the time"
+    fewest = table.fewest
+    if fewest < 2:
+        return "A class has only one row, or group of rows, which no folds can share: bring more of them"
+    if fewest < n:
+        return f"Ask for fewer folds: a class has only {fewest} rows or groups of rows"
+    return "Ask for fewer folds, or without groups"
 
 
 def folds(
@@ -14,7 +97,7 @@ def folds(
     """Deal rows to `n` folds, every class evenly, rows of one group together: the fold of each row.
 
     One split serves everything that needs out-of-fold scores: operating point, cut, calibration. `seed` shuffles
-    (None: the order of the rows decides). Each fold must hold `least` rows of each class, of each label's
+    (None: the order of the rows decides). There must be `least` rows of each class for each fold, of each label's
     positives and negatives if `y` has columns.
 
     Shape: `y` ``(n,)`` with classes, or ``(n, K)`` with labels in {0, 1}; `groups` ``(n,)``; result ``(n,)``.
@@ -22,34 +105,28 @@ def folds(
     >>> folds([0, 0, 0, 0, 1, 1, 1, 1], 2, seed=None)
     array([0, 1, 0, 1, 0, 1, 0, 1])
     """
-    columns = _columns(np.asarray(y))
+    classes = _classes(np.asarray(y))
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2:
         raise ValueError(f"The number of folds must be an integer from 2; got {n!r}.")
-    if len(columns) == 0:
+    if len(classes) == 0:
         raise ValueError("There are no rows to split; got an empty y.")
-    rare = int(columns.sum(0).min())
-    if columns.shape[1] < 2:
+    if classes.shape[1] < 2:
         raise ValueError("y holds one class only, and no fold can hold two; bring rows of both classes.")
-    if rare < least * n:
+    if (rare := rarest(np.asarray(y))) < least * n:
         most = rare // max(least, 1)
         remedy = f"use at most {most} folds" if most >= 2 else f"bring at least {2 * least} such rows"
         raise ValueError(
             f"The rarest class has {rare} row{'s' * (rare != 1)}, too few for {n} folds with {least} in each: {remedy}."
         )
-    if groups is None:
-        chance = np.random.default_rng(seed)
-        return _deal(
-            columns, n, np.arange(len(columns)) if seed is None else chance.permutation(len(columns))
-        )
-    names, group = np.unique(np.asarray(groups), return_inverse=True)
-    if group.shape != columns.shape[:1]:
-        raise ValueError(f"groups must name one group a row; got {np.shape(groups)} for {len(columns)} rows.")
-    if len(names) < n:
-        raise ValueError(f"{len(names)} groups cannot fill {n} folds; use fewer folds.")
-    counts = np.stack([np.bincount(group, column).astype(np.int64) for column in columns.T], axis=1)
-    dealt = deal_groups(counts, n, seed)[group]
-    held = np.stack([columns[dealt == k].sum(0) for k in range(n)])
-    if held.min() < least:
+    if groups is not None:
+        if np.shape(groups) != classes.shape[:1]:
+            raise ValueError(
+                f"groups must name one group per row; got {np.shape(groups)} for {len(classes)} rows."
+            )
+        if (count := len(np.unique(np.asarray(groups)))) < n:
+            raise ValueError(f"{count} groups cannot fill {n} folds; use fewer folds.")
+    dealt = _dealt(classes, n, groups, seed)
+    if groups is not None and min(classes[dealt == k].sum(0).min() for k in range(n)) < least:
         raise ValueError(
             f"The groups cannot be dealt so that each of {n} folds holds {least} rows of each class; "
             "use fewer folds or smaller groups."
@@ -57,8 +134,17 @@ def folds(
     return dealt
 
 
-def _columns(y: NDArray[Any]) -> NDArray[np.bool_]:
-    """What must be spread evenly: each class, or each label's positives and negatives."""
+def rarest(y: NDArray[Any]) -> int:
+    """How many rows the rarest class has, or the rarest of each label's positives and negatives.
+
+    >>> rarest(np.array(["a", "b", "a"]))
+    1
+    """
+    return int(_classes(y).sum(0).min())
+
+
+def _classes(y: NDArray[Any]) -> NDArray[np.bool_]:
+    """What must be spread evenly, a column for each: each class, or each label's positives and negatives."""
     if y.ndim == 1:
         found: NDArray[np.bool_] = y[:, None] == np.unique(y)[None, :]
         return found
@@ -69,13 +155,25 @@ def _columns(y: NDArray[Any]) -> NDArray[np.bool_]:
     return np.concatenate([y == 1, y == 0], axis=1)
 
 
-def _deal(columns: NDArray[np.bool_], n: int, order: NDArray[np.int64]) -> NDArray[np.int64]:
+def _dealt(
+    classes: NDArray[np.bool_], n: int, groups: ArrayLike | None, seed: int | None
+) -> NDArray[np.int64]:
+    """The fold of each row: of each by itself, or of its group."""
+    if groups is None:
+        rows = np.arange(len(classes))
+        return _deal_rows(classes, n, rows if seed is None else np.random.default_rng(seed).permutation(rows))
+    _, group = np.unique(np.asarray(groups), return_inverse=True)
+    counts = np.stack([np.bincount(group, column).astype(np.int64) for column in classes.T], axis=1)
+    return _deal_groups(counts, n, seed)[group]
+
+
+def _deal_rows(classes: NDArray[np.bool_], n: int, order: NDArray[np.int64]) -> NDArray[np.int64]:
     """Deal the rarest class first, in turn, to the folds that have the fewest of it."""
-    dealt = np.full(len(columns), -1)
+    dealt = np.full(len(classes), -1)
     sizes = np.zeros(n, dtype=np.int64)
-    for k in np.argsort(columns.sum(0), kind="stable"):
-        members = order[columns[order, k] & (dealt[order] < 0)]
-        held = np.array([(columns[:, k] & (dealt == fold)).sum() for fold in range(n)])
+    for k in np.argsort(classes.sum(0), kind="stable"):
+        members = order[classes[order, k] & (dealt[order] < 0)]
+        held = np.array([(classes[:, k] & (dealt == fold)).sum() for fold in range(n)])
         # What is missing in each fold until all have as many; then round and round, smallest fold first.
         missing = np.repeat(np.arange(n), held.max() - held)
         turn = np.lexsort((np.arange(n), sizes))
@@ -85,14 +183,15 @@ def _deal(columns: NDArray[np.bool_], n: int, order: NDArray[np.int64]) -> NDArr
     return dealt
 
 
-def deal_groups(counts: NDArray[Any], n: int, seed: int | None = 0) -> NDArray[np.int64]:
+def _deal_groups(counts: NDArray[np.int64], n: int, seed: int | None) -> NDArray[np.int64]:
     """Deal whole groups to `n` folds, the largest first, each to the fold that has least of its classes.
 
-    Only raw bits are drawn, which are the same in every NumPy; without a `seed` the order of the groups decides.
+    Groups with the same counts are dealt at once. Only raw bits are drawn, which are the same in every NumPy;
+    without a `seed` the order of the groups decides.
 
     Shape: `counts` ``(G, K)``, how many rows of each class a group has; result ``(G,)``.
 
-    >>> deal_groups(np.array([[4, 1], [3, 1], [1, 0], [0, 1]]), 2, seed=None)
+    >>> _deal_groups(np.array([[4, 1], [3, 1], [1, 0], [0, 1]]), 2, seed=None)
     array([0, 1, 1, 0])
     """
     draw = np.arange if seed is None else np.random.Philox(seed).random_raw
@@ -120,3 +219,34 @@ def _levelled(load: NDArray[np.float64], step: float, count: int) -> NDArray[np.
     for _ in range(count - int(dealt.sum())):
         dealt[np.argmin(load + dealt * step)] += 1
     return dealt
+
+
+def dense(values: NDArray[np.generic]) -> NDArray[np.int64]:
+    """Ids 0, 1, 2, … in the order in which values first occur.
+
+    >>> dense(np.array([7, 3, 7])).tolist()
+    [0, 1, 0]
+    """
+    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+    return rank[inverse]
+
+
+def joined(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Ids that are equal where either of two ids is, or a chain of such equalities leads from row to row.
+
+    >>> joined(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2])).tolist()
+    [0, 0, 0, 1]
+    """
+    group, equal = dense(one), dense(other)
+    while True:  # each round halves the length of the chains, or nearly so
+        low = np.full(int(equal.max(initial=-1)) + 1, len(group), np.int64)
+        np.minimum.at(low, equal, group)
+        link = np.arange(int(group.max(initial=-1)) + 1)
+        np.minimum.at(link, group, low[equal])
+        while not np.array_equal(further := link[link], link):
+            link = further
+        if (link[group] == group).all():
+            return dense(group)
+        group = link[group]

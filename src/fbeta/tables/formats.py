@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import tempfile
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from fbeta.spelling import did_you_mean
-from fbeta.tables.delimited import MISSING, Delimited, inspect, long_row
+from fbeta.tables.delimited import Delimited, inspect, long_row
 from fbeta.tables.errors import TableError, listed
+from fbeta.tables.values import MISSING, is_number
 
 #: What the reader raises: on a damaged file it may also panic, which is no Exception.
 READER_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -35,6 +39,15 @@ class Source:
     names: tuple[str, ...]
     text: pl.LazyFrame | None = None
     file: Delimited | None = None
+
+    @cached_property
+    def dtypes(self) -> dict[str, Any]:
+        """The type of each column, asked for once: polars takes a while where there are many."""
+        return dict(self.frame.collect_schema())
+
+    def as_text(self) -> Source:
+        """The same with all columns as text, where it is a text file."""
+        return self if self.text is None else replace(self, frame=self.text)
 
     @property
     def decimal(self) -> str:
@@ -53,6 +66,20 @@ class Source:
             reason = long_row(self.file) or f"{first}; look for a quote that opens and does not close"
             return TableError(f"cannot read {self.path}: {reason}.")
         return TableError(f"{self.path} is damaged ({first}): copy or export it again.")
+
+
+def col(name: str) -> pl.Expr:
+    """The column of that very name: polars takes `*` and `^…$` for patterns.
+
+    >>> pl.DataFrame({"*": [1], "a": [2]}).select(col("*")).columns
+    ['*']
+    """
+    return cols([name])
+
+
+def cols(names: Iterable[str]) -> pl.Expr:
+    """The columns of these very names, as one expression."""
+    return cs.by_name(*names).as_expr()
 
 
 def need_column(source: Source, names: Iterable[str], what: str) -> None:
@@ -79,11 +106,10 @@ def opened(path: str | Path, delimiter: str | None = None, text: Collection[str]
     ...         source.names, source.decimal
     (('a', 'b'), ',')
     """
-    path = Path(path).expanduser()
-    head = _head(path)
+    path = Path(os.path.expanduser(path))
     with tempfile.TemporaryDirectory(prefix="fbeta-") as folder:
         try:
-            yield _open(path, head, Path(folder), delimiter, text)
+            yield _open(path, Path(folder), delimiter, text)
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 raise TableError(
@@ -92,25 +118,8 @@ def opened(path: str | Path, delimiter: str | None = None, text: Collection[str]
             raise TableError(f"cannot read {path}: {error.strerror or error}.") from error
 
 
-def _head(path: Path) -> bytes:
-    try:
-        if path.is_dir():
-            raise TableError(f"{path} is a folder: name a file in it.")
-        with open(path, "rb") as stream:
-            head = stream.read(8)
-    except FileNotFoundError as error:
-        beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise TableError(
-            f"there is no file {path}: check its name.{did_you_mean(path.name, beside)}"
-        ) from error
-    except OSError as error:
-        raise TableError(f"cannot read {path}: {error.strerror or error}.") from error
-    if not head:
-        raise TableError(f"{path} is empty: export it again.")
-    return head
-
-
-def _open(path: Path, head: bytes, folder: Path, delimiter: str | None, text: Collection[str]) -> Source:
+def _open(path: Path, folder: Path, delimiter: str | None, text: Collection[str]) -> Source:
+    head = _head(path)
     ending = path.suffix.casefold()
     if head.startswith(b"PAR1"):
         return _binary(path, "Parquet", lambda: pl.scan_parquet(path, glob=False))
@@ -129,6 +138,24 @@ def _open(path: Path, head: bytes, folder: Path, delimiter: str | None, text: Co
     schema = {n: pl.Float64 if n in guess and n not in text else pl.String for n in file.names}
     text_only = dict.fromkeys(file.names, pl.String)
     return Source(path, _scan(file, schema, MISSING), file.names, _scan(file, text_only), file)
+
+
+def _head(path: Path) -> bytes:
+    """The first bytes of a file, which must be there and have some."""
+    try:
+        if path.is_dir():
+            raise TableError(f"{path} is a folder: name a file in it.")
+        with open(path, "rb") as stream:
+            head = stream.read(8)
+    except FileNotFoundError as error:
+        beside: list[str] = []
+        with contextlib.suppress(OSError):
+            beside = os.listdir(path.parent)
+        hint = did_you_mean(path.name, beside)
+        raise TableError(f"there is no file {path}: check its name.{hint}") from error
+    if not head:
+        raise TableError(f"{path} is empty: export it again.")
+    return head
 
 
 def _binary(path: Path, what: str, scan: Any) -> Source:
@@ -160,14 +187,8 @@ def _numbers(file: Delimited) -> set[str]:
     guess = set(file.names)
     for row in file.sample[:_GUESS]:
         for name, cell in zip(file.names, row, strict=False):
-            if name in guess and cell not in MISSING:
-                try:
-                    float(cell)
-                except ValueError:
-                    guess.discard(name)
-                else:
-                    if "_" in cell or cell != cell.strip():
-                        guess.discard(name)
+            if name in guess and cell not in MISSING and not is_number(cell):
+                guess.discard(name)
     return guess
 
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fbeta.tables.duplicates import dense, equal_rows, joined
-from fbeta.tables.errors import LISTED, TableError, listed
-from fbeta.tables.formats import READER_ERRORS, Source, need_column, opened
-from fbeta.tables.kinds import (
+from fbeta.tables.columns import (
     ID_SHARE,
     ID_VALUES,
     LEVELS,
@@ -23,11 +19,15 @@ from fbeta.tables.kinds import (
     cleaned,
     infer,
     profile,
+    read_columns,
     readable,
 )
-from fbeta.tables.positives import Choice, choose
-from fbeta.tables.table import Table
-from fbeta.tables.telling import telling
+from fbeta.tables.errors import LISTED, TableError, listed
+from fbeta.tables.folds import dense, joined
+from fbeta.tables.formats import READER_ERRORS, Source, col, need_column, opened
+from fbeta.tables.leaks import leaks
+from fbeta.tables.table import Roles, Table
+from fbeta.tables.target import Classes, choose_classes
 
 
 def read_table(
@@ -60,8 +60,10 @@ def read_table(
     >>> table.notes[0]
     "positive is fraud 'yes', the rarer value: 1 of 3 rows."
     """
+    roles = Roles(target, group=group, time=time, dropped=tuple(drop))
     with opened(path, delimiter, [target, *filter(None, [group])]) as source:
-        return _table(source, target, positive, group, time, drop, duplicates, name or Path(path).name)
+        table = _table(source, roles, positive, duplicates, name or Path(path).name)
+    return replace(table, source=str(path))
 
 
 def read_frame(
@@ -82,74 +84,59 @@ def read_frame(
     Table('table', 3 rows, 1 column, 1 (33.3 %) of y 'b')
     """
     source = Source(Path(name), frame.lazy(), tuple(frame.columns))
-    return _table(source, target, positive, group, time, drop, duplicates, name)
+    roles = Roles(target, group=group, time=time, dropped=tuple(drop))
+    return _table(source, roles, positive, duplicates, name)
 
 
-def _table(
-    source: Source,
-    target: str,
-    positive: str | None,
-    group: str | None,
-    time: str | None,
-    drop: Sequence[str],
-    duplicates: bool,
-    name: str,
-) -> Table:
-    roles = _roles(source, target, group, time, drop)
-    names = [n for n in source.names if n not in (target, group, *drop)]
+def _table(source: Source, roles: Roles, positive: str | None, duplicates: bool, name: str) -> Table:
+    _check(source, roles)
+    given = {roles.target, roles.group, *roles.dropped}
+    names = [n for n in source.names if n not in given]
     try:
         try:
             facts = profile(source, names)
         except READER_ERRORS:
             if source.text is None:
                 raise
-            source = replace(source, frame=source.text)  # a text stands below numbers: read all as text
+            source = source.as_text()  # a text stands below numbers
             facts = profile(source, names)
         return _read(source, roles, facts, positive, duplicates, name)
     except READER_ERRORS as error:
         raise source.fault(error) from error
 
 
-@dataclass(frozen=True)
-class _Roles:
-    target: str
-    group: str | None
-    time: str | None
-
-
-def _roles(source: Source, target: str, group: str | None, time: str | None, drop: Sequence[str]) -> _Roles:
-    special = {"target": target, "group": group, "time": time}
-    for what, name in [*special.items(), *(("dropped", name) for name in drop)]:
+def _check(source: Source, roles: Roles) -> None:
+    special = {"target": roles.target, "group": roles.group, "time": roles.time}
+    for what, name in [*special.items(), *(("dropped", name) for name in roles.dropped)]:
         need_column(source, filter(None, [name]), f"{what} column")
     taken = [name for name in special.values() if name is not None]
-    if len({*taken, *drop}) < len(taken) + len({*drop}):
-        raise TableError(f"target, group, time and dropped columns must differ: {listed([*taken, *drop])}.")
-    return _Roles(target, group, time)
+    dropped = {*roles.dropped}
+    if len({*taken, *dropped}) < len(taken) + len(dropped):
+        raise TableError(
+            f"target, group, time and dropped columns must differ: {listed([*taken, *roles.dropped])}."
+        )
 
 
 def _read(
     source: Source,
-    roles: _Roles,
+    roles: Roles,
     facts: Mapping[str, Facts],
     positive: str | None,
     duplicates: bool,
     name: str,
 ) -> Table:
-    dtypes = dict(source.frame.collect_schema())
-    choice, without = choice_of(source, roles.target, dtypes, positive)
-    notes = [choice.note, *source.notes]
-    if without:
-        notes.append(f"rows without a value of {roles.target!r} were left out: {without:,}.")
+    classes, notes = target_classes(source, roles.target, positive)
     columns = _columns(source, roles, facts, notes)
-    wanted = [column.read(dtypes[column.name], source.decimal) for column in columns]
-    label = cleaned(pl.col(roles.target), dtypes[roles.target]).cast(pl.String)
-    wanted.append(label.is_in(choice.spellings).alias("\0y"))
+    label = target_text(source, roles.target)
+    wanted = read_columns(columns, source)
+    wanted.append(label.is_in(classes.spellings).alias("\0y"))
     if roles.group:
-        wanted.append(cleaned(pl.col(roles.group), dtypes[roles.group]).alias("\0group"))
+        wanted.append(cleaned(col(roles.group), source.dtypes[roles.group]).alias("\0group"))
     if roles.time:
-        wanted.append(_time(source, roles.time, facts.get(roles.time), dtypes[roles.time]).alias("\0time"))
+        wanted.append(_time(source, roles.time, facts.get(roles.time)).alias("\0time"))
     frame = source.frame.filter(label.is_not_null()).select(wanted).collect(engine="streaming")
-    special = {n: frame.drop_in_place(n) for n in ("\0y", "\0group", "\0time") if n in frame.columns}
+    special = {n: frame.drop_in_place(n) for n in ("\0y", "\0group", "\0time") if n in frame}
+    frame = frame[:, [column.name for column in columns]]
     frame, columns = _without_row_numbers(frame, columns, facts, notes)
     if not columns:
         raise TableError(
@@ -157,7 +144,7 @@ def _read(
         )
     _say_missing(frame, notes)
     y = special["\0y"].to_numpy().astype(np.int8)
-    if found := telling(frame, y):
+    if found := leaks(frame, y):
         which = "one column is" if len(found) == 1 else f"each of {len(found)} columns is"
         notes.append(
             f"{which} enough to tell the classes apart in every row: {listed(found)}; leave out (--drop) what is not "
@@ -171,32 +158,36 @@ def _read(
                 f"{roles.time!r} is missing in {missing:,} of {len(times):,} rows: fill it, or leave them out."
             )
     group = _groups(frame, y, special.get("\0group"), roles.group, duplicates, notes)
-    return Table(
-        name, frame, tuple(columns), y, roles.target, choice.positive, choice.negative, group, times,
-        notes=tuple(notes),
-    )  # fmt: skip
+    roles = replace(roles, positive=classes.positive, negative=classes.negative)
+    return Table(name, frame, tuple(columns), y, roles, group, times, tuple(notes))
 
 
-def choice_of(
-    source: Source, target: str, dtypes: Mapping[str, Any], positive: str | None
-) -> tuple[Choice, int]:
-    """The positive class of a target, and how many rows have no value of it."""
-    label = cleaned(pl.col(target), dtypes[target]).cast(pl.String).alias("value")
-    counted = source.frame.select(label).group_by("value").len().collect(engine="streaming")
+def target_text(source: Source, target: str) -> pl.Expr:
+    """The values of a target as text, null where there is none."""
+    return cleaned(col(target), source.dtypes[target]).cast(pl.String)
+
+
+def target_classes(source: Source, target: str, positive: str | None) -> tuple[Classes, list[str]]:
+    """The classes of a target, and the first notes on a table: which is positive, how many rows have no value."""
+    values = source.frame.select(target_text(source, target).alias("value"))
+    counted = values.group_by("value").len().collect(engine="streaming")
     counts = dict(sorted(counted.drop_nulls().iter_rows()))
-    return choose(target, counts, positive), int(counted["len"].sum()) - sum(counts.values())
+    classes = choose_classes(target, counts, positive)
+    notes = [classes.note, *source.notes]
+    if without := int(counted["len"].sum()) - sum(counts.values()):
+        notes.append(f"rows without a value of {target!r} were left out: {without:,}.")
+    return classes, notes
 
 
-def _columns(source: Source, roles: _Roles, facts: Mapping[str, Facts], notes: list[str]) -> list[Column]:
+def _columns(source: Source, roles: Roles, facts: Mapping[str, Facts], notes: list[str]) -> list[Column]:
     """The columns to learn from; why others are not is added to `notes`."""
     empty, constant, ids, columns = [], [], [], []
-    for name in facts:
-        found = facts[name]
+    for name, found in facts.items():
         if name == roles.time:
             continue
-        if not found.present:
+        if found.empty:
             empty.append(name)
-        elif found.present == found.rows and _constant(found):
+        elif found.constant:
             constant.append(name)
         else:
             column = infer(source, name, found, notes)
@@ -210,11 +201,7 @@ def _columns(source: Source, roles: _Roles, facts: Mapping[str, Facts], notes: l
                 )
             columns.append(column)
     given = {roles.target, roles.group, roles.time}
-    strange = [
-        n
-        for n, t in source.frame.collect_schema().items()
-        if n not in facts and n not in given and not readable(t)
-    ]
+    strange = [n for n, t in source.dtypes.items() if n not in facts and n not in given and not readable(t)]
     for names, why in (
         (empty, "without any value"),
         (constant, "with one value only"),
@@ -230,19 +217,14 @@ def _columns_of(names: Sequence[str]) -> str:
     return "a column" if len(names) == 1 else f"{len(names)} columns"
 
 
-def _constant(found: Facts) -> bool:
-    if found.numbers == found.present:
-        return found.smallest == found.largest
-    return bool(found.low == found.high)
-
-
-def _time(source: Source, name: str, found: Facts | None, dtype: Any) -> pl.Expr:
+def _time(source: Source, name: str, found: Facts | None) -> pl.Expr:
     """Time as a number that grows: as it stands, or seconds since 1970."""
-    column = infer(source, name, found, []) if found and found.present else Column(name, "category")
+    raw, dtype = col(name), source.dtypes[name]
+    column = infer(source, name, found, []) if found and not found.empty else Column(name, "category")
     if column.kind == "date":
-        return column.read(dtype).dt.epoch("us") / 1e6
+        return column.read(raw, dtype).dt.epoch("us") / 1e6
     if column.kind == "number":
-        return replace(column, wide=True).read(dtype, source.decimal)
+        return replace(column, wide=True).read(raw, dtype, source.decimal)
     raise TableError(
         f"{name!r} is neither a date nor a number ({found.low if found else dtype!r}): write times like "
         "2024-12-31 18:00:00."
@@ -255,9 +237,11 @@ def _without_row_numbers(
     counting = []
     for column in columns:
         low, high = facts[column.name].smallest, facts[column.name].largest
-        if column.kind == "number" and low is not None and high is not None and frame.height > 2:
-            steps = frame[column.name].diff().drop_nulls()
-            if high - low == frame.height - 1 == len(steps) and (steps == 1).all():
+        if column.kind != "number" or low is None or high is None:
+            continue
+        if high - low == frame.height - 1 > 1:
+            steps = frame[column.name].alias("x").diff().drop_nulls()
+            if len(steps) == frame.height - 1 and (steps == 1).all():
                 counting.append(column.name)
     if counting:
         notes.append(f"{_columns_of(counting)} that only counts the rows: {listed(counting)} dropped.")
@@ -265,7 +249,7 @@ def _without_row_numbers(
 
 
 def _say_missing(frame: pl.DataFrame, notes: list[str]) -> None:
-    missing = {n: c for n, c in frame.null_count().row(0, named=True).items() if c}
+    missing = {n: c for n, c in zip(frame.columns, frame.null_count().row(0), strict=True) if c}
     if missing:
         most = sorted(missing, key=lambda n: -missing[n])
         shares = ", ".join(f"{n!r} {_percent(missing[n] / frame.height)}" for n in most[:LISTED])
@@ -288,7 +272,8 @@ def _groups(
     duplicates: bool,
     notes: list[str],
 ) -> NDArray[np.int64]:
-    equal = equal_rows(frame)
+    # 64 bits: among 10 million different rows two meet by chance once in 370,000 tables, and share a fold then
+    equal = dense(frame.hash_rows(seed=0).to_numpy())
     size, positives = np.bincount(equal), np.bincount(equal, y)
     copies = int(size[size > 1].sum())
     if copies and duplicates:

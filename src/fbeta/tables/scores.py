@@ -1,20 +1,19 @@
-"""Anybody's scores and the truth beside them, from a table of any format."""
+"""Scores of any model and the true classes beside them, from a table of any format."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from fbeta.tables.columns import parsed
 from fbeta.tables.errors import TableError
-from fbeta.tables.formats import READER_ERRORS, Source, need_column, opened
-from fbeta.tables.kinds import cleaned, parsed
-from fbeta.tables.reading import choice_of
+from fbeta.tables.formats import READER_ERRORS, Source, col, need_column, opened
+from fbeta.tables.reading import target_classes, target_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +47,7 @@ def read_scores(
             need_column(source, filter(None, [name]), f"{what} column")
         if len({target, *wanted}) < 1 + len(wanted):
             raise TableError(f"target, score and weight must be different columns: {target!r}, {score!r}.")
-        source = source if source.text is None else replace(source, frame=source.text)
+        source = source.as_text()
         try:
             return _read(source, target, wanted, positive)
         except READER_ERRORS as error:
@@ -56,45 +55,36 @@ def read_scores(
 
 
 def _read(source: Source, target: str, wanted: Sequence[str], positive: str | None) -> Scores:
-    dtypes = dict(source.frame.collect_schema())
-    choice, without = choice_of(source, target, dtypes, positive)
-    label = cleaned(pl.col(target), dtypes[target]).cast(pl.String)
+    classes, notes = target_classes(source, target, positive)
+    label = target_text(source, target)
     rows = source.frame.with_row_index("\0row").filter(label.is_not_null())
-    values = [_number(source, name, dtypes[name]).alias(name) for name in wanted]
-    frame = rows.select("\0row", label.is_in(choice.spellings).alias("\0y"), *values).collect(
-        engine="streaming"
-    )
+    values = [_number(source, name) for name in wanted]
+    positives = label.is_in(classes.spellings).alias("\0y")
+    frame = rows.select("\0row", positives, *values).collect(engine="streaming")
     for name in wanted:
         _check(source, name, frame)
     columns = [frame[name].to_numpy().astype(np.float64) for name in wanted]
-    notes = [choice.note, *source.notes]
-    if without:
-        notes.append(f"rows without a value of {target!r} were left out: {without:,}.")
-    return Scores(
-        columns[0],
-        frame["\0y"].to_numpy().astype(np.int64),
-        columns[1] if len(columns) > 1 else None,
-        choice.positive,
-        tuple(notes),
-    )
+    y = frame["\0y"].to_numpy().astype(np.int64)
+    return Scores(columns[0], y, columns[1] if len(columns) > 1 else None, classes.positive, tuple(notes))
 
 
-def _number(source: Source, name: str, dtype: Any) -> pl.Expr:
+def _number(source: Source, name: str) -> pl.Expr:
+    dtype = source.dtypes[name]
     if dtype.is_nested() or dtype.is_temporal() or dtype == pl.Binary:
         raise TableError(
             f"{source.path}: column {name!r} is of type {dtype}, not of numbers: choose another."
         )
-    return parsed(pl.col(name), dtype, source.decimal)
+    return parsed(col(name), dtype, source.decimal).alias(name)
 
 
 def _check(source: Source, name: str, frame: pl.DataFrame) -> None:
     """Every number must be there and finite."""
-    bad = frame.filter(~pl.col(name).is_finite().fill_null(False))
+    bad = frame.filter(~col(name).is_finite().fill_null(False))
     if not bad.height:
         return
     row, value = int(bad["\0row"][0]), bad[name][0]
     if value is None:  # as it stands in the file
-        held = source.frame.slice(row, 1).select(name).collect().item()
+        held = source.frame.slice(row, 1).select(col(name)).collect().item()
         what = "missing" if held is None or not str(held).strip() else f"{held!r}, no number,"
     else:
         what = f"{value:g}"

@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 
 from fbeta.spelling import did_you_mean
+from fbeta.tables.columns import Column, alike, cleaned, is_text, parsed, read_columns
 from fbeta.tables.errors import TableError, listed
-from fbeta.tables.formats import READER_ERRORS, Source, need_column, opened
-from fbeta.tables.kinds import Column, cleaned, parsed
+from fbeta.tables.formats import READER_ERRORS, Source, col, cols, need_column, opened
 
 _EXPECTED = {"number": "numbers", "boolean": "true or false", "date": "dates", "category": "categories"}
 
@@ -37,12 +37,13 @@ def stream(
     ([1.5, None], ['x', 'y'])
     """
     with opened(path, delimiter) as source:
-        frame = source.frame if source.text is None else source.text
-        dtypes = dict(frame.collect_schema())
-        _check(source, columns, dtypes, keep)
-        names = list(dict.fromkeys([*(column.name for column in columns), *keep]))
+        source = source.as_text()
+        _check(source, columns, keep)
+        names = dict.fromkeys([*(column.name for column in columns), *keep])
         done = 0
-        pieces = frame.select(names).collect_batches(chunk_size=rows, maintain_order=True, engine="streaming")
+        pieces = source.frame.select(cols(names)).collect_batches(
+            chunk_size=rows, maintain_order=True, engine="streaming"
+        )
         while True:  # around the reader alone: what is done with a piece has errors of its own
             try:
                 piece = next(pieces, None)
@@ -50,7 +51,7 @@ def stream(
                 raise source.fault(error) from error
             if piece is None:
                 return
-            yield _typed(source, piece, columns, dtypes, done), piece.select(keep)
+            yield _typed(source, piece, columns, done), piece[:, list(keep)]
             done += piece.height
 
 
@@ -61,24 +62,13 @@ def typed(frame: pl.DataFrame, columns: Sequence[Column], name: str = "the table
     [1.5]
     """
     source = Source(Path(name), frame.lazy(), tuple(frame.columns))
-    dtypes = dict(frame.schema)
-    _check(source, columns, dtypes)
-    return _typed(source, frame, columns, dtypes, 0)
+    _check(source, columns)
+    return _typed(source, frame, columns, 0)
 
 
-def _typed(
-    source: Source, piece: pl.DataFrame, columns: Sequence[Column], dtypes: dict[str, Any], done: int
-) -> pl.DataFrame:
-    _check_values(source, piece, columns, dtypes, done)
-    return piece.select(c.read(dtypes[c.name], source.decimal) for c in columns)
-
-
-def _check(
-    source: Source, columns: Sequence[Column], dtypes: dict[str, Any], keep: Sequence[str] = ()
-) -> None:
+def _check(source: Source, columns: Sequence[Column], keep: Sequence[str] = ()) -> None:
     needed = [column.name for column in columns]
-    lacking = [name for name in needed if name not in source.names]
-    if lacking:
+    if lacking := [name for name in needed if name not in source.dtypes]:
         others = [name for name in source.names if name not in needed]
         one = len(lacking) == 1
         hint = did_you_mean(lacking[0], others, ask="Is it") if one else ""
@@ -87,39 +77,44 @@ def _check(
         raise TableError(f"{source.path} lacks {what} that the model learnt from: {add}.{hint}")
     need_column(source, keep, "kept column")
     for column in columns:
-        _check_type(source, column, dtypes[column.name])
+        _check_type(source, column, source.dtypes[column.name])
 
 
 def _check_type(source: Source, column: Column, dtype: Any) -> None:
-    text = dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null)
     fits = {
         "number": dtype.is_numeric() or dtype == pl.Boolean,
         "boolean": dtype == pl.Boolean,
         "date": dtype in (pl.Date, pl.Datetime),
         "category": not dtype.is_nested(),
     }
-    if not (text and (column.kind != "date" or column.format or dtype == pl.Null)) and not fits[column.kind]:
+    as_text = dtype == pl.Null or (is_text(dtype) and (column.kind != "date" or column.format))
+    if not as_text and not fits[column.kind]:
         raise TableError(
             f"{source.path}: column {column.name!r} is of type {dtype}, but the model learnt "
             f"{_EXPECTED[column.kind]} from it: convert it."
         )
 
 
-def _check_values(
-    source: Source, piece: pl.DataFrame, columns: Sequence[Column], dtypes: dict[str, Any], done: int
-) -> None:
-    for column in columns:
-        dtype = dtypes[column.name]
-        if column.kind == "category" or dtype not in (pl.String, pl.Categorical, pl.Enum):
-            continue
-        raw = pl.col(column.name)
-        read = parsed(raw, dtype, source.decimal) if column.kind == "number" else column.read(dtype)
-        present = cleaned(raw, dtype)
-        doubtful = piece.with_row_index("\0row").filter(read.is_null() & raw.is_not_null())
-        bad = doubtful.filter(present.is_not_null() & ~present.is_in(column.missing))
+def _typed(source: Source, piece: pl.DataFrame, columns: Sequence[Column], done: int) -> pl.DataFrame:
+    """The features of a piece; a text that is not of its column's kind is a TableError."""
+    texts = [c for c in columns if c.kind != "category" and is_text(source.dtypes[c.name])]
+    unread = [_unread(how, cols(n), dtype, source).any() for (how, dtype), n in alike(texts, source).items()]
+    doubtful = piece.select(unread).row(0, named=True) if texts else {}
+    for column in (column for column in texts if doubtful[column.name]):
+        raw, dtype = col(column.name), source.dtypes[column.name]
+        rows = piece.select(raw).with_row_index("\0row").filter(_unread(column, raw, dtype, source))
+        value = cleaned(raw, dtype)
+        bad = rows.filter(value.is_not_null() & ~value.is_in(column.missing))
         if bad.height:
             raise TableError(
-                f"{source.path}: column {column.name!r} is {bad[column.name][0]!r} in row "
-                f"{done + bad[chr(0) + 'row'][0] + 1}, but the model learnt {_EXPECTED[column.kind]} from it: "
-                "correct it, or leave the field empty."
+                f"{source.path}: column {column.name!r} is {bad[0, 1]!r} in row {done + bad[0, 0] + 1}, but the model "
+                f"learnt {_EXPECTED[column.kind]} from it: correct it, or leave the field empty."
             )
+    return piece.select(read_columns(columns, source))[:, [column.name for column in columns]]
+
+
+def _unread(column: Column, raw: pl.Expr, dtype: Any, source: Source) -> pl.Expr:
+    """Where a text cannot be read as what was learnt from its column; it may still stand for a missing value."""
+    number = column.kind == "number"  # an infinite one is read as missing, and is no fault
+    read = parsed(raw, dtype, source.decimal) if number else column.read(raw, dtype)
+    return read.is_null() & raw.is_not_null()

@@ -1,23 +1,46 @@
-"""What a table is to the rest: typed columns, a target of 0 and 1, and what must stay together in a split."""
+"""What a table is to the rest: typed columns, a target of 0 and 1, and what its other columns are for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from fbeta.tables.kinds import Column
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fbeta.tables.columns import Column
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What columns of a file are for, by their names: all that it takes to read the same table again.
+
+    `positive` is the class of the target that counts as 1, `negative` are the others; `dropped` are the columns that
+    somebody asked to leave out.
+
+    >>> Roles("fraud", "yes", ("no",), group="customer")
+    Roles(target='fraud', positive='yes', negative=('no',), group='customer', time=None, dropped=())
+    """
+
+    target: str
+    positive: str = ""
+    negative: tuple[str, ...] = ()
+    group: str | None = None
+    time: str | None = None
+    dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
     """Rows with a target of two classes, read from a file.
 
-    Shape: `features` has N rows; `y` is (N,) of int8, 1 where the target is `positive`; `group` is (N,) of int64,
-    equal for rows that a split must keep together (equal features, or equal in the group column); `time` is (N,)
-    of float64 (a date in seconds since 1970) or None. `notes` are sentences to show to the reader.
+    Shape: `features` has N rows; `y` is (N,) of int8, 1 where the target is `roles.positive`; `group` is (N,) of
+    int64, equal for rows that a split must keep together (equal features, or equal in the group column); `time` is
+    (N,) of float64 (a date in seconds since 1970) or None. `notes` are sentences to show to the reader. `source` is
+    what `fbeta.data.load_table` reads it from: a path or the name of a set, empty if it came from memory.
 
     >>> from fbeta.data import load
     >>> load("breast-cancer")
@@ -28,12 +51,11 @@ class Table:
     features: pl.DataFrame
     columns: tuple[Column, ...]
     y: NDArray[np.int8]
-    target: str
-    positive: str
-    negative: tuple[str, ...]
+    roles: Roles
     group: NDArray[np.int64]
     time: NDArray[np.float64] | None = None
     notes: tuple[str, ...] = ()
+    source: str = ""
 
     def __post_init__(self) -> None:
         rows = len(self.y)
@@ -51,6 +73,21 @@ class Table:
         positives = f"{int(self.y.sum()):,} ({rate}) of {self.target} {self.positive!r}"
         columns = f"{len(self.columns)} column{'s' * (len(self.columns) != 1)}"
         return f"Table({self.name!r}, {len(self):,} rows, {columns}, {positives})"
+
+    @property
+    def target(self) -> str:
+        """Name of the target column."""
+        return self.roles.target
+
+    @property
+    def positive(self) -> str:
+        """Name of the positive class."""
+        return self.roles.positive
+
+    @property
+    def negative(self) -> tuple[str, ...]:
+        """Names of the other classes."""
+        return self.roles.negative
 
     @property
     def prevalence(self) -> float:

@@ -8,9 +8,9 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fbeta.datasets.archives import members, pieces, run
 from fbeta.datasets.cached import Cached, File, Job
 from fbeta.datasets.dataset import DataError, Images
-from fbeta.tables.archives import members, pieces, run
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fbeta.datasets.archives import gunzip, members, run
 from fbeta.datasets.cached import Cached, File, Job
 from fbeta.datasets.dataset import DataError, Images
-from fbeta.tables.archives import gunzip, members, run
 
 if TYPE_CHECKING:
     import numpy as np

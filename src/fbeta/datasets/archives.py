@@ -1,4 +1,4 @@
-"""Reading files that others made. Nothing is unpickled, unpacked to a path of their choice, or run."""
+"""Reading archives of others safely: nothing is unpickled, run, or unpacked to a path that they name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
-from fbeta.tables.errors import DataError
+from fbeta.datasets.dataset import DataError
 
 _CHUNK = 1 << 20
 

@@ -1,0 +1,107 @@
+"""Which class is positive: the one that was asked for, or the rarer of two; and a sentence that says so.
+
+Neither NumPy nor polars is needed: estimators choose by the same rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fbeta.spelling import did_you_mean
+from fbeta.tables.errors import TableError, listed
+from fbeta.tables.values import FALSE, TRUE, class_name
+
+#: What people call the class that they look for; it decides between two classes of equal size only.
+_USUAL = ("1", *TRUE, "positive", "pos")
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The positive class, the others, all spellings of the positive one in the file, and what to say."""
+
+    positive: str
+    negative: tuple[str, ...]
+    spellings: tuple[str, ...]
+    note: str
+
+
+def choose_classes(target: str, counts: Mapping[str, int], positive: str | None = None) -> Classes:
+    """Choose the positive class of a target from the number of rows of each of its values.
+
+    >>> classes = choose_classes("is_fraud", {"0": 990, "1": 10})
+    >>> classes.positive, classes.note
+    ('1', "positive is is_fraud '1', the rarer value: 10 of 1,000 rows.")
+    >>> choose_classes("class", {"a": 5, "b": 4, "c": 3}, positive="b").negative
+    ('a', 'c')
+    """
+    values: dict[str, int] = {}
+    spelt: dict[str, list[str]] = {}
+    for text, count in counts.items():
+        name = class_name(text)
+        values[name] = values.get(name, 0) + count
+        spelt.setdefault(name, []).append(text)
+    if not values:
+        raise TableError(f"the target {target!r} has no values: choose another column.")
+    if len(values) == 1:
+        raise TableError(
+            f"the target {target!r} is {next(iter(values))!r} in all {sum(values.values()):,} rows: learning needs "
+            "both classes."
+        )
+    if positive is not None:
+        chosen = _asked(target, values, positive)
+        note = _sentence(chosen, "as asked", values, target)
+    elif len(values) == 2:
+        chosen, note = rarer_class(values, target)
+    else:
+        raise TableError(_too_many(target, values))
+    negative = tuple(value for value in values if value != chosen)
+    return Classes(chosen, negative, tuple(spelt[chosen]), note)
+
+
+def rarer_class(counts: Mapping[str, int], target: str = "") -> tuple[str, str]:
+    """The positive one of two classes where nobody named it, and the sentence to say aloud.
+
+    It is the rarer; of two equally frequent ones it is 1, true, yes, positive, not 0, false, no, or else the last in
+    the alphabet.
+
+    >>> rarer_class({"no": 990, "yes": 10})
+    ('yes', "positive is 'yes', the rarer value: 10 of 1,000 rows.")
+    >>> rarer_class({"1": 5, "0": 5}, "y")
+    ('1', "positive is y '1', though both values are equally frequent: 5 of 10 rows.")
+    """
+
+    def key(name: str) -> tuple[int, bool, bool, str]:
+        return -counts[name], name.casefold() in _USUAL, name.casefold() not in (*FALSE, "0"), name
+
+    one, other = counts
+    reason = "the rarer value" if counts[one] != counts[other] else "though both values are equally frequent"
+    chosen = max(one, other, key=key)
+    return chosen, _sentence(chosen, reason, counts, target)
+
+
+def _sentence(positive: str, reason: str, counts: Mapping[str, int], target: str) -> str:
+    which = f"{target} {positive!r}".lstrip()
+    against = f" against {len(counts) - 1} other values" if len(counts) > 2 else ""
+    return f"positive is {which}{against}, {reason}: {counts[positive]:,} of {sum(counts.values()):,} rows."
+
+
+def _asked(target: str, values: Mapping[str, int], positive: str) -> str:
+    wanted = class_name(str(positive).strip())
+    by_case = {value.casefold(): value for value in values}
+    if wanted in values:
+        return wanted
+    if wanted.casefold() in by_case:
+        return by_case[wanted.casefold()]
+    raise TableError(
+        f"the target {target!r} is never {positive!r} but {listed(values)}: choose one of them as positive."
+        + did_you_mean(positive, values)
+    )
+
+
+def _too_many(target: str, values: Mapping[str, int]) -> str:
+    common = sorted(values, key=lambda value: -values[value])
+    said = f"the target {target!r} has {len(values):,} values ({listed(common)})"
+    if len(values) > 50:
+        return f"{said}: choose a column of two classes, or say which value is positive (--positive)."
+    return f"{said}: say which is positive, such as --positive {common[-1]}; all others are then negative."
