@@ -764,7 +764,8 @@ def test_the_rarer_class_is_positive_and_that_is_said(names):
     X, y = rng.normal(size=(300, 2)) + fraud[:, None], np.where(fraud, rare, usual)
     model = ThresholdClassifier(LogisticRegression(), random_state=0)
     with pytest.warns(
-        UserWarning, match=rf"{rare!r}, the rarer class \(58 of 300 rows\).*or pos_label={usual!r} for"
+        UserWarning,
+        match=f"Positive is '{rare}', the rarer value: 58 of 300 rows.*or pos_label={usual!r} for",
     ):
         model.fit(X, y)
     assert model.positive_ == rare

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -72,7 +73,7 @@ def replacing(path: Path) -> Iterator[Path]:
         if isinstance(error, WriteError) or error.filename not in (None, str(part), str(real)):
             raise  # something else went wrong in the meantime
         raise WriteError(
-            error.errno, error.strerror or str(error), str(path)
+            error.errno or errno.EIO, error.strerror or str(error), str(path)
         ) from error  # nobody knows the part's name
     finally:
         part.unlink(missing_ok=True)

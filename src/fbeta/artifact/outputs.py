@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from errno import EIO
 from pathlib import Path
 
 from fbeta.writing import WriteError
@@ -56,6 +57,6 @@ def naming(path: Path | str) -> Iterator[None]:
     except BrokenPipeError:
         raise  # no fault of the output: whoever reads it has enough
     except OSError as error:
-        if error.errno is None:  # polars'
-            raise OutputError(f"cannot write {path}: {error}.") from error
-        raise WriteError(error.errno, error.strerror, str(path)) from error
+        raise WriteError(
+            error.errno or EIO, error.strerror or str(error), str(path)
+        ) from error  # polars has no number

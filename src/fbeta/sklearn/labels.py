@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import assert_all_finite, check_array, column_or_1d
 
+from fbeta.tables.target import rarer_class
+
 Array = NDArray[np.float64]
 
 AVERAGES = ("binary", "macro", "micro")
@@ -173,13 +175,15 @@ def _matrix(y: Any) -> NDArray[Any]:
 
 def _rarer(classes: NDArray[Any], values: NDArray[Any]) -> int:
     """The place of the rarer class, said aloud where it is not the one that scikit-learn would take."""
-    first, second = (int(np.count_nonzero(values == name)) for name in classes)
-    if second <= first or first == 0:  # a part of the data without a class does not say which is rarer
+    counts = {str(name): int(np.count_nonzero(values == name)) for name in classes}
+    if min(counts.values()) == 0:  # a part of the data without a class does not say which is rarer
         return 1
-    rare, usual = classes.tolist()
+    positive, said = rarer_class(counts)
+    if positive == str(classes[1]):
+        return 1
+    first, second = classes.tolist()
     warnings.warn(
-        f"{rare!r}, the rarer class ({first} of {first + second} rows), is taken for the positive one. Give "
-        f"pos_label={rare!r} to confirm, or pos_label={usual!r} for the other.",
+        f"{said[0].upper()}{said[1:]} Give pos_label={first!r} to confirm, or pos_label={second!r} for the other.",
         UserWarning,
         stacklevel=2,
     )
