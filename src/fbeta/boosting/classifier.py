@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -11,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fbeta.boosting import files
-from fbeta.learners import Goal, Round, Rows
+from fbeta.learners import Goal, Rows
 from fbeta.learners.booster import BoosterLearner
 from fbeta.metrics import as_metric
 from fbeta.sklearn.cv import inner_folds
@@ -27,33 +28,37 @@ REMEDIES = {
 OWN = {"objective", "num_class", "base_score", "boost_from_average", "scale_pos_weight", "is_unbalance"}
 
 
+@dataclass(eq=False, repr=False)
 class BoosterClassifier(Decider):
     """A booster trained for a metric; `XGBMetricClassifier` and `LGBMMetricClassifier` say how."""
 
-    average = "binary"
+    average: ClassVar[str] = "binary"  # type: ignore[misc]
     _learner: ClassVar[type[BoosterLearner]]
+    #: The library's own names of parameters that have other ones here, or are arguments of their own.
+    _names: ClassVar[Mapping[str, str]]
 
-    loss: str
-    q: float
-    rule: Any
-    cv: Any
-    average_folds: bool
-    early_stopping_rounds: int | None
-    rounds: int
-    damping: float
-    pos_label: Any
-    n_estimators: int
-    params: dict[str, Any] | None
-
-    models_: list[Any]
-    history_: tuple[Round, ...]
-    costs_: tuple[float, float]
-    n_rounds_: int
-    out_of_fold_: Array
-
-    @abstractmethod
-    def _params(self) -> dict[str, Any]:
-        """The library's parameters, by its own names; None where its default is meant."""
+    metric: Any = "fbeta:beta=1"
+    _: KW_ONLY
+    loss: str = "tangent"
+    q: float = 0.0
+    rule: Any = "shrunk"
+    cv: Any = None
+    average_folds: bool = False
+    early_stopping_rounds: int | None = None
+    rounds: int = 5
+    damping: float = 0.5
+    pos_label: Any = None
+    n_estimators: int = 100
+    learning_rate: float | None = None
+    max_depth: int | None = None
+    min_child_weight: float | None = None
+    subsample: float | None = None
+    colsample_bytree: float | None = None
+    reg_alpha: float | None = None
+    reg_lambda: float | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    params: dict[str, Any] | None = None
 
     @property
     def boundary_(self) -> float:
@@ -71,7 +76,8 @@ class BoosterClassifier(Decider):
         self.classes_ = self.labels_.classes
         target, seed = self.labels_.columns(y), self._seed()
         rows = Rows(X, target, inner_folds(self.cv, target[:, 0].astype(np.int64), X, groups, seed), weight)
-        given = {name: value for name, value in self._params().items() if value is not None}
+        given = {name: getattr(self, ours) for ours, name in self._names.items()}
+        given = {name: value for name, value in given.items() if value is not None}
         learner = self._learner(
             rounds=self.n_estimators,
             patience=self.early_stopping_rounds,
@@ -82,7 +88,7 @@ class BoosterClassifier(Decider):
             params={**given, **(self.params or {})},
         )
         found = learner.fit_folds(rows, Goal(as_metric(self.metric)), [self.loss], seed=seed)[self.loss]
-        self.models_ = list(found.of_folds if self.average_folds else (found.model,))
+        self.models_: list[Any] = list(found.of_folds if self.average_folds else (found.model,))
         self.n_rounds_, self.costs_, self.history_ = (
             found.rounds,
             found.extra["costs"],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 from fbeta.boosting.classifier import BoosterClassifier
 from fbeta.learners.models.lightgbm import LightGBM
@@ -13,6 +14,7 @@ except ImportError as error:  # pragma: no cover
     raise ImportError("LGBMMetricClassifier needs LightGBM: pip install 'fbeta[boosting]'") from error
 
 
+@dataclass(eq=False, repr=False)
 class LGBMMetricClassifier(BoosterClassifier):
     r"""LightGBM, trained and cut for a metric.
 
@@ -35,71 +37,21 @@ class LGBMMetricClassifier(BoosterClassifier):
     """
 
     _learner = LightGBM
+    _names: ClassVar = {
+        "learning_rate": "learning_rate",
+        "num_leaves": "num_leaves",
+        "max_depth": "max_depth",
+        "min_child_samples": "min_data_in_leaf",
+        "min_child_weight": "min_sum_hessian_in_leaf",
+        "subsample": "bagging_fraction",
+        "subsample_freq": "bagging_freq",
+        "colsample_bytree": "feature_fraction",
+        "reg_alpha": "lambda_l1",
+        "reg_lambda": "lambda_l2",
+        "n_jobs": "num_threads",
+    }
 
-    def __init__(
-        self,
-        metric: Any = "fbeta:beta=1",
-        *,
-        loss: str = "tangent",
-        q: float = 0.0,
-        rule: Any = "shrunk",
-        cv: Any = None,
-        average_folds: bool = False,
-        early_stopping_rounds: int | None = None,
-        rounds: int = 5,
-        damping: float = 0.5,
-        pos_label: Any = None,
-        n_estimators: int = 100,
-        learning_rate: float | None = None,
-        num_leaves: int | None = None,
-        max_depth: int | None = None,
-        min_child_samples: int | None = None,
-        min_child_weight: float | None = None,
-        subsample: float | None = None,
-        subsample_freq: int | None = None,
-        colsample_bytree: float | None = None,
-        reg_alpha: float | None = None,
-        reg_lambda: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        params: dict[str, Any] | None = None,
-    ) -> None:
-        self.metric = metric
-        self.loss = loss
-        self.q = q
-        self.rule = rule
-        self.cv = cv
-        self.average_folds = average_folds
-        self.early_stopping_rounds = early_stopping_rounds
-        self.rounds = rounds
-        self.damping = damping
-        self.pos_label = pos_label
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.max_depth = max_depth
-        self.min_child_samples = min_child_samples
-        self.min_child_weight = min_child_weight
-        self.subsample = subsample
-        self.subsample_freq = subsample_freq
-        self.colsample_bytree = colsample_bytree
-        self.reg_alpha = reg_alpha
-        self.reg_lambda = reg_lambda
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.params = params
-
-    def _params(self) -> dict[str, Any]:
-        return {
-            "learning_rate": self.learning_rate,
-            "num_leaves": self.num_leaves,
-            "max_depth": self.max_depth,
-            "min_data_in_leaf": self.min_child_samples,
-            "min_sum_hessian_in_leaf": self.min_child_weight,
-            "bagging_fraction": self.subsample,
-            "bagging_freq": self.subsample_freq,
-            "feature_fraction": self.colsample_bytree,
-            "lambda_l1": self.reg_alpha,
-            "lambda_l2": self.reg_lambda,
-            "num_threads": self.n_jobs,
-        }
+    _: KW_ONLY
+    num_leaves: int | None = None
+    min_child_samples: int | None = None
+    subsample_freq: int | None = None

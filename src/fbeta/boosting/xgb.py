@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 from fbeta.boosting.classifier import BoosterClassifier
 from fbeta.learners.models.xgboost import XGBoost
@@ -13,6 +14,7 @@ except ImportError as error:  # pragma: no cover
     raise ImportError("XGBMetricClassifier needs XGBoost: pip install 'fbeta[boosting]'") from error
 
 
+@dataclass(eq=False, repr=False)
 class XGBMetricClassifier(BoosterClassifier):
     r"""XGBoost, trained and cut for a metric.
 
@@ -48,65 +50,17 @@ class XGBMetricClassifier(BoosterClassifier):
     """
 
     _learner = XGBoost
+    _names: ClassVar = {
+        "learning_rate": "learning_rate",
+        "max_depth": "max_depth",
+        "min_child_weight": "min_child_weight",
+        "gamma": "gamma",
+        "subsample": "subsample",
+        "colsample_bytree": "colsample_bytree",
+        "reg_alpha": "reg_alpha",
+        "reg_lambda": "reg_lambda",
+        "n_jobs": "nthread",
+    }
 
-    def __init__(
-        self,
-        metric: Any = "fbeta:beta=1",
-        *,
-        loss: str = "tangent",
-        q: float = 0.0,
-        rule: Any = "shrunk",
-        cv: Any = None,
-        average_folds: bool = False,
-        early_stopping_rounds: int | None = None,
-        rounds: int = 5,
-        damping: float = 0.5,
-        pos_label: Any = None,
-        n_estimators: int = 100,
-        learning_rate: float | None = None,
-        max_depth: int | None = None,
-        min_child_weight: float | None = None,
-        gamma: float | None = None,
-        subsample: float | None = None,
-        colsample_bytree: float | None = None,
-        reg_alpha: float | None = None,
-        reg_lambda: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        params: dict[str, Any] | None = None,
-    ) -> None:
-        self.metric = metric
-        self.loss = loss
-        self.q = q
-        self.rule = rule
-        self.cv = cv
-        self.average_folds = average_folds
-        self.early_stopping_rounds = early_stopping_rounds
-        self.rounds = rounds
-        self.damping = damping
-        self.pos_label = pos_label
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.min_child_weight = min_child_weight
-        self.gamma = gamma
-        self.subsample = subsample
-        self.colsample_bytree = colsample_bytree
-        self.reg_alpha = reg_alpha
-        self.reg_lambda = reg_lambda
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.params = params
-
-    def _params(self) -> dict[str, Any]:
-        return {
-            "learning_rate": self.learning_rate,
-            "max_depth": self.max_depth,
-            "min_child_weight": self.min_child_weight,
-            "gamma": self.gamma,
-            "subsample": self.subsample,
-            "colsample_bytree": self.colsample_bytree,
-            "reg_alpha": self.reg_alpha,
-            "reg_lambda": self.reg_lambda,
-            "nthread": self.n_jobs,
-        }
+    _: KW_ONLY
+    gamma: float | None = None

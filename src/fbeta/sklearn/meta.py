@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,11 +30,21 @@ class Routed(NamedTuple):
     weigh: bool  # whether the estimator gets the weights
 
 
+@dataclass(eq=False, repr=False)
 class MetaDecider(MetaEstimatorMixin, Decider):  # type: ignore[misc]
     """An estimator around `estimator`, whose scores it cuts."""
 
     estimator: Any
-    pos_label: Any
+    metric: Any = "fbeta:beta=1"
+    _: KW_ONLY
+    rule: Any = "shrunk"
+    cv: Any = None
+    average_folds: bool = False
+    average: str = "binary"
+    pos_label: Any = None
+    prevalence: float | None = None
+    response_method: str = "auto"
+    random_state: Any = None
 
     def _read(self, X: Any, y: Any, sample_weight: Any, groups: Any, params: dict[str, Any]) -> Routed:
         """Check what can be checked without knowing what the estimator takes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ SOLVERS = ("auto", "adam", "lbfgs")
 AUTO = "auto"
 
 
+@dataclass(eq=False, repr=False)
 class MetricClassifier(Decider):
     """Train a linear model or a small network for a metric, and cut it where the metric wants it.
 
@@ -64,48 +66,26 @@ class MetricClassifier(Decider):
     Reference: [narasimhan2015], [lee2021]
     """
 
-    def __init__(
-        self,
-        metric: Any = "fbeta:beta=1",
-        model: str = "linear",
-        loss: str = "tangent",
-        *,
-        loss_options: dict[str, Any] | None = None,
-        rule: Any = "shrunk",
-        cv: Any = None,
-        average_folds: bool = False,
-        average: str = "binary",
-        pos_label: Any = None,
-        hidden: Any = AUTO,
-        alpha: float | None = None,
-        solver: str = AUTO,
-        learning_rate: float | str = AUTO,
-        batch_size: int | str = AUTO,
-        max_epochs: int | str = AUTO,
-        patience: int | str | None = AUTO,
-        prevalence: float | None = None,
-        device: str = "cpu",
-        random_state: Any = None,
-    ) -> None:
-        self.metric = metric
-        self.model = model
-        self.loss = loss
-        self.loss_options = loss_options
-        self.rule = rule
-        self.cv = cv
-        self.average_folds = average_folds
-        self.average = average
-        self.pos_label = pos_label
-        self.hidden = hidden
-        self.alpha = alpha
-        self.solver = solver
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.prevalence = prevalence
-        self.device = device
-        self.random_state = random_state
+    metric: Any = "fbeta:beta=1"
+    model: str = "linear"
+    loss: str = "tangent"
+    _: KW_ONLY
+    loss_options: dict[str, Any] | None = None
+    rule: Any = "shrunk"
+    cv: Any = None
+    average_folds: bool = False
+    average: str = "binary"
+    pos_label: Any = None
+    hidden: Any = AUTO
+    alpha: float | None = None
+    solver: str = AUTO
+    learning_rate: float | str = AUTO
+    batch_size: int | str = AUTO
+    max_epochs: int | str = AUTO
+    patience: int | str | None = AUTO
+    prevalence: float | None = None
+    device: str = "cpu"
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MetricClassifier:
         """Train; `sample_weight` weighs rows (2 is a row twice), `groups` stay together in a fold."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from fbeta.sklearn.labels import Array, Labels
 from fbeta.sklearn.meta import MetaDecider, Routed
 
 
+@dataclass(eq=False, repr=False)
 class TangentMetaClassifier(MetaDecider):
     r"""Train any classifier that takes ``sample_weight`` with the costs at which its own boundary is the metric's best.
 
@@ -61,34 +63,9 @@ class TangentMetaClassifier(MetaDecider):
     Reference: [narasimhan2015]
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        metric: Any = "fbeta:beta=1",
-        *,
-        rule: Any = "shrunk",
-        cv: Any = None,
-        rounds: int = 5,
-        damping: float = 0.5,
-        average_folds: bool = False,
-        average: str = "binary",
-        pos_label: Any = None,
-        prevalence: float | None = None,
-        response_method: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.metric = metric
-        self.rule = rule
-        self.cv = cv
-        self.rounds = rounds
-        self.damping = damping
-        self.average_folds = average_folds
-        self.average = average
-        self.pos_label = pos_label
-        self.prevalence = prevalence
-        self.response_method = response_method
-        self.random_state = random_state
+    _: KW_ONLY
+    rounds: int = 5
+    damping: float = 0.5
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **params: Any

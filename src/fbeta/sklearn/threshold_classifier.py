@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from fbeta.learners import cross_fit
@@ -12,6 +13,7 @@ from fbeta.sklearn.labels import Array, Labels
 from fbeta.sklearn.meta import MetaDecider, Routed, check_fitted
 
 
+@dataclass(eq=False, repr=False)
 class ThresholdClassifier(MetaDecider):
     """Fit any classifier and cut its scores where a metric wants it, by a cut from rows it never saw.
 
@@ -50,34 +52,9 @@ class ThresholdClassifier(MetaDecider):
     Reference: [lipton2014]
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        metric: Any = "fbeta:beta=1",
-        *,
-        rule: Any = "shrunk",
-        cv: Any = None,
-        prefit: bool = False,
-        average_folds: bool = False,
-        average: str = "binary",
-        pos_label: Any = None,
-        subject_to: Mapping[Any, float] | None = None,
-        prevalence: float | None = None,
-        response_method: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.metric = metric
-        self.rule = rule
-        self.cv = cv
-        self.prefit = prefit
-        self.average_folds = average_folds
-        self.average = average
-        self.pos_label = pos_label
-        self.subject_to = subject_to
-        self.prevalence = prevalence
-        self.response_method = response_method
-        self.random_state = random_state
+    _: KW_ONLY
+    prefit: bool = False
+    subject_to: Mapping[Any, float] | None = None
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **params: Any
