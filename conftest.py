@@ -4,7 +4,8 @@ from importlib.util import find_spec
 
 NEED_TRITON = [
     "src/fbeta/losses/kernels/cuda.py",
-    "src/fbeta/losses/kernels/scalar.py",
+    "src/fbeta/losses/kernels/cuda_formula.py",
+    "src/fbeta/losses/kernels/cuda_kernels.py",
     "src/fbeta/train/kernels/cuda.py",
     "src/fbeta/train/kernels/cuda_conv.py",
 ]

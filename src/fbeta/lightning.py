@@ -23,7 +23,9 @@ except ImportError:  # pragma: no cover
 from fbeta import losses
 from fbeta.decisions import tune
 from fbeta.losses import Loss, TangentLoss
-from fbeta.losses.running import RunningConfusion, cells, decisions
+from fbeta.losses.counting import cells, hard_decisions
+from fbeta.losses.kernels.plain import Rows
+from fbeta.losses.running import RunningConfusion
 from fbeta.losses.task import Batch, read
 from fbeta.metrics import Confusion, Metric
 from fbeta.metrics import metric as read_metric
@@ -156,7 +158,7 @@ class MetricTask(L.LightningModule):
         logits = self(inputs)
         loss: Tensor = self.loss(logits, target, weight)
         rows = self._read(logits.detach(), target, weight)
-        found = cells(rows, decisions(rows.logits, soft=False), columns=self.loss.columns).double()
+        found = cells(rows, hard_decisions(rows.logits), columns=self.loss.columns).double()
         self._counted = found if self._counted is None else self._counted + found
         self.log("train_loss", loss.detach(), prog_bar=True, batch_size=len(target))
         return loss
@@ -247,7 +249,7 @@ class MetricTask(L.LightningModule):
         """Log the loss of all rows at once, and the metric at ½ and at the cut."""
         z, y, w = rows
         name = f"{stage}_{self.metric_name}"
-        found = {f"{stage}_loss": self.loss.loss_of(rows, None)}
+        found = {f"{stage}_loss": self.loss.loss_of(Rows(rows, self.loss.columns))}
         for key, called in ((name, z >= 0), (f"{name}_tuned", self.decide(z))):
             score = self.metric(_confusion(called, y, w, self.loss.columns)).mean()
             found[key] = torch.where(z.isnan().any(), torch.nan, score)

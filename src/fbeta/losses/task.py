@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fbeta.losses.memory import on_host
+
 #: "binary": logits and target alike, any shape. "softmax2": logits (N, 2, *), integer target (N, *).
 #: "multilabel": logits and target (N, K). "multiclass": logits (N, C, *), integer target (N, *).
 TASKS = ("binary", "softmax2", "multilabel", "multiclass")
@@ -57,17 +59,16 @@ def validate(
 ) -> None:
     """Refuse tensors that do not fit the task.
 
-    `check` looks at values as well as shapes: True always (it waits for the device), False never, None where
-    it costs no wait (on the CPU, outside compilation), and then NaN logits pass through, as gradient
-    scaling needs them to.
+    `check` looks at values as well as shapes: True always (it waits for the device), False never, None where that is
+    possible without waiting (on the CPU, outside of compilation and transforms). NaN logits are refused by True
+    alone: gradient scaling needs them to pass.
 
     >>> validate(torch.zeros(2), torch.tensor([1, 0]))
     """
-    _check_shapes(logits, target, weight, task, num_labels)
-    free = target.device.type == "cpu" and not torch.compiler.is_compiling()
-    if check or (check is None and free):
+    check_shapes(logits, target, weight, task, num_labels)
+    if check or (check is None and on_host(target, weight)):
         last = (num_labels or 2) - 1 if task == "multiclass" else 1
-        _check_values(logits, target, weight, ignore_index, last=last, nan=bool(check))
+        check_values(logits, target, weight, ignore_index, last=last, nan=bool(check))
 
 
 def convert(
@@ -85,9 +86,7 @@ def convert(
     """
     # Half precision holds the input, not the arithmetic.
     dtype = torch.promote_types(logits.dtype, torch.float32)
-    z = logits.to(dtype)
-    if task == "softmax2":
-        z = z[:, 1] - z[:, 0]
+    z = margin(logits) if task == "softmax2" else logits.to(dtype)
     if task == "multiclass":
         z, target = z.movedim(1, -1).reshape(-1, z.shape[1]), target.reshape(-1, 1)
         weight = None if weight is None else weight.reshape(-1, 1)
@@ -102,6 +101,16 @@ def convert(
     if kept is not None:
         w = torch.where(kept, w, zero)
     return Batch(z, target.to(dtype), w)
+
+
+def margin(logits: Tensor) -> Tensor:
+    """The one logit z = l₁ − l₀ of two softmax columns, in at least single precision.
+
+    >>> margin(torch.tensor([[1.0, 3.0]]))
+    tensor([2.])
+    """
+    z = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return z[:, 1] - z[:, 0]
 
 
 def one_against_rest(logits: Tensor) -> Tensor:
@@ -147,9 +156,13 @@ def check_task(task: str, num_labels: int | None) -> None:
         raise ValueError(f"num_labels belongs to task='multilabel' or 'multiclass'; got it with {task!r}.")
 
 
-def _check_shapes(
-    logits: Tensor, target: Tensor, weight: Tensor | None, task: str, num_labels: int | None
+def check_shapes(
+    logits: Tensor, target: Tensor, weight: Tensor | None, task: str = "binary", num_labels: int | None = None
 ) -> None:
+    """Refuse tensors whose types or shapes do not fit the task, and say what would.
+
+    >>> check_shapes(torch.zeros(2), torch.tensor([1, 0]), None)
+    """
     for name, x in (("logits", logits), ("target", target), ("weight", weight)):
         if x is not None and not isinstance(x, Tensor):
             raise TypeError(f"{name} must be a tensor; got {type(x).__name__}. Use torch.as_tensor({name}).")
@@ -166,7 +179,7 @@ def _check_shapes(
             raise ValueError(
                 f"task={task!r} wants logits (N, {classes}) and target (N,), or maps (N, {classes}, H, W) and "
                 f"(N, H, W); got {shape} and {wanted}."
-                + (" For one logit a row use task='binary'." if shape == wanted else "")
+                + (" For one logit per row use task='binary'." if shape == wanted else "")
             )
         if target.is_floating_point():
             known = "0 or 1" if classes == 2 else f"0 to {(classes or 0) - 1}"
@@ -199,9 +212,19 @@ def _check_shapes(
         )
 
 
-def _check_values(
-    logits: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int | None, *, last: int, nan: bool
+def check_values(
+    logits: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int | None = None,
+    *,
+    last: int = 1,
+    nan: bool = False,
 ) -> None:
+    """Refuse targets outside [0, last], weights that are not finite and zero or more, and with `nan` NaN logits.
+
+    >>> check_values(torch.zeros(2), torch.tensor([1, 0]))
+    """
     if ignore_index is None and not nan and _within(target, last) and (weight is None or _within(weight)):
         return  # the usual case, in one look at each
     kept = torch.ones_like(target, dtype=torch.bool) if ignore_index is None else keeps(target, ignore_index)

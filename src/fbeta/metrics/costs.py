@@ -48,6 +48,7 @@ def class_costs(
     warmup: float = 0.0,
     epsilon: float = 0.0,
     shared: bool = False,
+    together: bool = False,
     xp: Any,
 ) -> Pair:
     r"""The costs (c₀, c₁) that training uses: those of the counts, within limits, with c₀ + c₁ = 1.
@@ -68,7 +69,15 @@ def class_costs(
     Reference: [narasimhan2015]
     """
     c0, c1 = counted_costs(
-        metric, counted, fresh, population=population, stream=stream, warmup=warmup, shared=shared, xp=xp
+        metric,
+        counted,
+        fresh,
+        population=population,
+        stream=stream,
+        warmup=warmup,
+        shared=shared,
+        together=together,
+        xp=xp,
     )
     scale = c0 + c1
     delta = xp.clip(c0 / scale, epsilon, 1 - epsilon)
