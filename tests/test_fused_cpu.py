@@ -79,7 +79,7 @@ def tangent(z, y, w, ignore, costs, factor=1.0, soft=False, grad=True):
 
 
 def soft_counts(z, y, w, ignore):
-    return CpuRows(z, y, w, ignore).soft_counts()
+    return numbers(*CpuRows(z, y, w, ignore).soft_counts())
 
 
 def soft_grad(z, y, w, ignore, slopes):

@@ -92,11 +92,12 @@ def test_a_target_that_changes_after_the_loss_is_never_used(case, path):
 @pytest.mark.parametrize("case", LOSSES, ids=str)
 def test_views_with_torchs_negative_bit(case, path):
     z, y = batch(40, dtype=torch.float32)
-    turned = torch.complex(torch.zeros_like(z), -z).conj().imag
-    assert turned.is_neg()
-    same(case.make()(turned, y), case.make()(z, y))
-    target = torch.complex(torch.zeros_like(y), -y).conj().imag
-    same(case.make()(z, target), case.make()(z, y))
+    one = torch.complex(torch.zeros_like(z), -z).conj().imag  # strided, as users get it
+    for turned in (one, torch._neg_view(-z)):
+        assert turned.is_neg()
+        same(case.make()(turned, y), case.make()(z, y))
+    same(case.make()(z, torch._neg_view(-y)), case.make()(z, y))
+    same(case.make()(z, y, torch._neg_view(-y)), case.make()(z, y, y))
 
 
 # Limits of the losses where a logit is infinite: what C and Triton give, torch gives too.

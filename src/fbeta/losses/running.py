@@ -100,7 +100,7 @@ class RunningConfusion(PreciseModule):
             raise ValueError(
                 f"accumulate is the number of micro-batches in a step, or None to call step(); got {accumulate!r}."
             )
-        self.memory, self.damping, self.soft = memory, damping, counts == "soft"
+        self.fold, self.soft = Fold(memory, damping), counts == "soft"
         self.task, self.num_labels, self.ignore_index = task, num_labels, ignore_index
         self.columns = task in WIDE and average != "micro"
         self.check, self.process_group, self.sync, self.accumulate = check, process_group, sync, accumulate
@@ -137,13 +137,17 @@ class RunningConfusion(PreciseModule):
         return self.confusion
 
     @property
+    def memory(self) -> float | None:
+        """The memory, in positives."""
+        return self.fold.memory
+
+    @property
     def confusion(self) -> Confusion:
         """The running counts; zeros before the first step."""
         return Confusion(*self.counts.unbind())
 
-    @torch.no_grad()
     def add(self, found: Tensor | list[float]) -> None:
-        """Add counts, of all ranks; the last of `accumulate` micro-batches closes the step."""
+        """Add counts, of all ranks and without gradient; the last of `accumulate` micro-batches closes the step."""
         if self.accumulate == 1 and not self.waiting:
             self._fold(found)
             return
@@ -155,7 +159,6 @@ class RunningConfusion(PreciseModule):
         if self.waiting >= self.accumulate:
             self.step()
 
-    @torch.no_grad()
     def step(self) -> None:
         """Fold what was counted since the last step into the memory."""
         self._fold(self.pending)
@@ -165,9 +168,10 @@ class RunningConfusion(PreciseModule):
 
     def _fold(self, found: Tensor | list[float]) -> None:
         """The one place where running counts advance."""
+        counts = self.counts
         if isinstance(found, Tensor):
-            found = found.to(self.counts.dtype).reshape(self.counts.shape)
-        evaluate(Fold(self.memory, self.damping), self.counts, found, columns=self.columns, out=self.counts)
+            found = found.to(counts.dtype).reshape(counts.shape)
+        evaluate(self.fold, counts, found, columns=self.columns, out=counts)
 
     @torch.no_grad()
     def set(self, confusion: Confusion) -> None:

@@ -118,20 +118,24 @@ class CountLoss(Loss):
         """Count softly, add what other ranks and the memory hold, evaluate."""
         # A memory must tell 1e-40 from nothing, or the log form would forget scores that it still pulls on.
         counted = rows.count(self.squash, exact=self.running is not None)
-        everyone = ranks.total(counted.cells, group)
-        beside = self._beside(counted.cells, everyone, group)
-        losses = self.of_counts(counted, beside).to(rows.dtype)
-        if self.columns or beside is not None:
-            there = everyone.sum(0) != 0
-            losses = torch.where(there, losses, 0.0).sum()  # an empty column (or batch) is no column
-            return losses if self.reduction == "sum" else losses / there.sum().clamp(min=1)
-        return losses
-
-    def _beside(self, mine: Tensor, everyone: Tensor, group: dist.ProcessGroup | None) -> Beside | None:
-        """What other ranks and the memory hold; the memory then takes this step in."""
         running = self.running if self.learning else None
-        if group is None and running is None:
-            return None
+        if group is None and running is None and not self.columns:
+            return self.of_counts(counted, None).to(rows.dtype)
+        everyone, beside = ranks.total(counted.cells, group), None
+        if group is not None or running is not None:
+            beside = self._beside(counted.cells, everyone, running, group)
+        losses, there = self.of_counts(counted, beside).to(rows.dtype), everyone.sum(0) != 0
+        total = torch.where(there, losses, 0.0).sum()  # an empty column (or batch) is no column
+        return total if self.reduction == "sum" else total / there.sum().clamp(min=1)
+
+    def _beside(
+        self,
+        mine: Tensor,
+        everyone: Tensor,
+        running: RunningConfusion | None,
+        group: dist.ProcessGroup | None,
+    ) -> Beside:
+        """What other ranks and the memory hold; the memory then takes this step in."""
         rest = torch.zeros_like(everyone) if group is None else everyone - mine
         if running is not None:
             running.near(mine, type(self).__name__)

@@ -177,7 +177,15 @@ class TangentLoss(RowLoss, name="tangent"):
             raise ValueError(f"epsilon must lie in (0, 0.5); got {epsilon!r}.")
         if not (is_number(warmup) and warmup >= 0):
             raise ValueError(f"warmup is a number of positives from 0; got {warmup!r}.")
-        self.counts, self.warmup, self.epsilon = counts, warmup, epsilon
+        self.counts = counts
+        # Classes compete: they are trusted together.
+        self.pricing = Pricing(
+            self.target_metric,
+            warmup,
+            epsilon,
+            shared=self.columns and self.average != "each",
+            together=self.task == "multiclass",
+        )
         self.counting = soft_decisions if counts == "soft" else hard_decisions
         check_formula(self.target_metric)
 
@@ -264,22 +272,17 @@ class TangentLoss(RowLoss, name="tangent"):
             if counter is not None:
                 counter.step()
 
-    @property
-    def _pricing(self) -> Pricing:
-        shared = self.columns and self.average != "each"
-        # Classes compete: they are trusted together.
-        return Pricing(self.target_metric, self.warmup, self.epsilon, shared, self.task == "multiclass")
-
     def _evaluate(self, formula: Any) -> Any:
         """Costs, or class weights, and q: from what the state holds now."""
-        seen = (self.seen or self.running).counts
-        numbers = self.running.counts, seen, self.fresh, self.population, self.stream, self._q
+        counts, seen, own = self.running.counts, self.seen, self._buffers
+        rows = counts if seen is None else seen.counts
+        numbers = counts, rows, own["fresh"], own["population"], own["stream"], own["_q"]
         return evaluate(formula, *numbers, columns=self.columns)
 
     @property
     def costs(self) -> tuple[Tensor, Tensor]:
         """The costs (c₀, c₁) that the next batch is weighed with; they sum to one (on average over columns)."""
-        c0, c1, _ = (torch.as_tensor(c, dtype=torch.float64) for c in self._evaluate(self._pricing))
+        c0, c1, _ = (torch.as_tensor(c, dtype=torch.float64) for c in self._evaluate(self.pricing))
         return c0, c1
 
     @property
@@ -292,7 +295,7 @@ class TangentLoss(RowLoss, name="tangent"):
     def gain(self) -> tuple[Tensor, Tensor]:
         """Gain a and offset b of each class (multi-class): call the class with the largest a·η − b."""
         numbers = self.running.counts, self.fresh, self.population
-        b, right = (torch.as_tensor(x) for x in evaluate(self._pricing.gains, *numbers, columns=self.columns))
+        b, right = (torch.as_tensor(x) for x in evaluate(self.pricing.gains, *numbers, columns=self.columns))
         a = b + right
         return a / a.mean(), b / a.mean()
 
@@ -352,11 +355,11 @@ class TangentLoss(RowLoss, name="tangent"):
     def elements(self) -> Elements:
         """Cross entropy of the q family, at the costs of the state before this batch."""
         if self.task != "multiclass":
-            return TangentElements(self._evaluate(self._pricing))
+            return TangentElements(self._evaluate(self.pricing))
         if not self.columns:  # pooled over classes, a wrong call costs the same whatever it is
             q = self.q if on_host(self._q) else self._q
             return ArgmaxElements(self._q.new_ones(self.num_labels or 1), q)
-        return ArgmaxElements(*self._evaluate(self._pricing.class_weights))
+        return ArgmaxElements(*self._evaluate(self.pricing.class_weights))
 
     def advance(self, cells: Any) -> None:
         """Count the rows of a step."""

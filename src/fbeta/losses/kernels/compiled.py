@@ -35,8 +35,8 @@ class CompiledRows(Rows, ABC):
         """(Σwℓ, Σw, TP, FP, FN, TN), and factor·w·∂ℓ/∂z if a gradient is wanted; counts are `soft` or hard."""
 
     @abstractmethod
-    def soft_counts(self) -> Tensor:
-        """Soft TP, FP, FN and TN in double precision."""
+    def soft_counts(self) -> Any:
+        """Soft TP, FP, FN and TN: floats where the host has them, else a tensor of double precision."""
 
     @abstractmethod
     def soft_gradient(self, slopes: Any, scale: Any) -> Tensor:
@@ -184,11 +184,15 @@ class _CompiledWeighed(_Work):
 
 
 class _CompiledCounted(_Work):
-    def __init__(self, rows: CompiledRows, counts: Tensor, exact: bool) -> None:
-        self.rows, self.cells, self.exact = rows, counts, exact
+    def __init__(self, rows: CompiledRows, counts: Any, exact: bool) -> None:
+        self.rows, self.counts, self.exact = rows, counts, exact
+
+    @property
+    def cells(self) -> Tensor:
+        return torch.as_tensor(self.counts, dtype=torch.float64)
 
     def loss(self, score: SoftScore, population: Tensor | None, beside: Beside | None) -> Tensor:
-        counts = self.cells if beside is None else self.cells + beside.counts
+        counts = self.counts if beside is None else self.cells + beside.counts
         try:
             found = evaluate(score, counts, population)
         except (TypeError, AttributeError, ValueError):  # a formula that takes tensors only

@@ -128,9 +128,9 @@ class CpuRows(CompiledRows):
             return sums, None
         return sums, grad.lerp_(more, share).to(self.z.dtype)
 
-    def soft_counts(self) -> Tensor:
+    def soft_counts(self) -> list[float]:
         """Soft TP, FP, FN and TN."""
-        return torch.tensor(self._call(_library().fbeta_soft_counts, None)[2:6], dtype=torch.float64)
+        return self._call(_library().fbeta_soft_counts, None)[2:6]
 
     def soft_gradient(self, slopes: Any, scale: Any) -> Tensor:
         """By one pass over logits and targets."""

@@ -32,7 +32,7 @@ def evaluate(
     >>> evaluate(lambda xp, x: (x[0] + x[1], x[0] * x[1]), torch.tensor([2.0, 3.0]))
     (5.0, 6.0)
     """
-    tensors = [x for x in (*arguments, out) if isinstance(x, Tensor)]
+    tensors = [x for x in arguments if isinstance(x, Tensor)]
     results: Any = None
     if on_host(*tensors):
         if not columns:
@@ -40,12 +40,15 @@ def evaluate(
         if results is None:
             results = _in_numpy(formula, arguments)
             results = (torch.from_numpy(x) if np.ndim(x) else float(x) for x in results)
-        results = tuple(results)
+            results = tuple(results)
         if out is not None:
             out.numpy()[...] = [np.asarray(x) for x in results] if columns else results
         return results  # type: ignore[no-any-return]
     if not columns and tensors[0].is_cuda and ordinary(*tensors):
-        run = _device_kernel(formula, tuple(_size(x) for x in arguments))
+        sizes = (
+            x.numel() if isinstance(x, Tensor) and x.ndim else None if x is None else 0 for x in arguments
+        )
+        run = _device_kernel(formula, tuple(sizes))
         if run is not None:
             stored: Tensor = run(arguments, out)
             return stored
@@ -56,7 +59,8 @@ def evaluate(
 
 
 def _in_floats(formula: Formula, values: list[Any]) -> tuple[float, ...] | None:
-    function = written(formula, tuple(map(_size, values)))
+    sizes = [None if x is None else len(x) if isinstance(x, list) else 0 for x in values]
+    function = written(formula, tuple(sizes))
     try:
         return None if function is None else function(*values)
     except (ArithmeticError, ValueError):
@@ -67,13 +71,6 @@ def _in_numpy(formula: Formula, arguments: Sequence[Argument]) -> Sequence[Any]:
     with np.errstate(all="ignore"):
         # [()] makes a number of an array without axes: quicker.
         return formula(np, *(None if x is None else np.asarray(x, dtype=np.float64)[()] for x in arguments))
-
-
-def _size(x: Any) -> int | None:
-    """The size of an argument as `trace` reads it: 0 for a number."""
-    if isinstance(x, Tensor):
-        return x.numel() if x.ndim else 0
-    return None if x is None else len(x) if isinstance(x, list) else 0
 
 
 @functools.lru_cache(maxsize=256)
