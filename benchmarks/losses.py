@@ -92,7 +92,9 @@ def kernel_surrogate(batch: Batch) -> Run:
     rows = CpuRows(batch.logits, batch.target, None, None)
 
     def run() -> None:
-        rows.run(elements, soft=False, factor=1 / batch.logits.numel(), gradient=True)
+        rows.run(
+            elements.kernel, elements.numbers, soft=False, factor=1 / batch.logits.numel(), gradient=True
+        )
 
     return run
 
@@ -103,7 +105,9 @@ def kernel_tangent(batch: Batch) -> Run:
     rows = CpuRows(batch.logits, batch.target, None, None)
 
     def run() -> None:
-        rows.run(elements, soft=False, factor=1 / batch.logits.numel(), gradient=True)
+        rows.run(
+            elements.kernel, elements.numbers, soft=False, factor=1 / batch.logits.numel(), gradient=True
+        )
 
     return run
 
@@ -113,7 +117,9 @@ def kernel_soft(batch: Batch) -> Run:
     rows = CpuRows(batch.logits, batch.target, None, None)
 
     def run() -> None:
-        rows.soft_gradient(evaluate(SoftScore(METRIC), rows.soft_counts(), None)[1:], 1.0)
+        sums, _ = rows.run("tangent", (0.0, 0.0, 1.0), soft=True, factor=1.0, gradient=False)
+        costs = evaluate(SoftScore(METRIC), sums[2:], None)[1:]
+        rows.run("tangent", costs, soft=True, factor=1.0, gradient=True)
 
     return run
 

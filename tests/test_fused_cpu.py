@@ -23,7 +23,7 @@ from fbeta.losses.kernels import cpu
 from fbeta.losses.kernels.cpu import CpuRows
 from fbeta.losses.surrogate import SurrogateElements
 from fbeta.losses.tangent import TangentElements
-from fbeta.losses.task import read
+from fbeta.losses.task import Reader
 from fbeta.metrics import Anchors, AnchorTerm
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -62,7 +62,7 @@ def numbers(*values):
 
 
 def ran(rows, elements, soft, factor, grad):
-    sums, gradient = rows.run(elements, soft, factor, grad)
+    sums, gradient = rows.run(elements.kernel, elements.numbers, soft, factor, grad)
     return torch.tensor(sums, dtype=torch.float64), gradient
 
 
@@ -79,11 +79,13 @@ def tangent(z, y, w, ignore, costs, factor=1.0, soft=False, grad=True):
 
 
 def soft_counts(z, y, w, ignore):
-    return numbers(*CpuRows(z, y, w, ignore).soft_counts())
+    return tangent(z, y, w, ignore, (0.0, 0.0, 1.0), soft=True, grad=False)[0][2:]
 
 
 def soft_grad(z, y, w, ignore, slopes):
-    return CpuRows(z, y, w, ignore).soft_gradient(slopes, 1.0)
+    """w·f(1 − f)·(y·k₁ + (1 − y)·k₀): the gradient of the tangent loss with q = 1 at these slopes."""
+    k1, k0 = slopes
+    return tangent(z, y, w, ignore, (k0, -k1, 1.0))[1]
 
 
 def rows(n, seed=0, spread=4.0):
@@ -96,7 +98,7 @@ def rows(n, seed=0, spread=4.0):
 
 def reference(function, z, y, w=None, factor=1.0):
     """Σwℓ, Σw and factor·w·∂ℓ/∂z of a plain function, in double precision."""
-    batch = read(z.double().requires_grad_(), y, None if w is None else w.double())
+    batch = Reader().read(z.double().requires_grad_(), y, None if w is None else w.double())
     weighted = (batch.weight * function(batch.logits, batch.target)).sum()
     (grad,) = torch.autograd.grad(factor * weighted, batch.logits)
     return torch.stack([weighted, batch.weight.sum()]).detach(), grad
@@ -158,7 +160,7 @@ def test_tangent_equals_the_plain_function(q, soft, level):
         sums, grad = tangent(z, target, weight, None, (0.2, 0.8, q), 0.1, soft)
         wanted = reference(lambda z, y: tangent_loss(z, y, (0.2, 0.8), q), z, target, weight, factor=0.1)
         close((sums, grad), wanted, z, soft=target is not y)
-        exact = read(z.double(), target, weight)
+        exact = Reader().read(z.double(), target, weight)
         counts = cells(exact, (soft_decisions if soft else hard_decisions)(exact.logits), columns=False)
         torch.testing.assert_close(sums[2:], counts, rtol=2e-7, atol=0)
 
@@ -167,7 +169,9 @@ def test_tangent_equals_the_plain_function(q, soft, level):
 def test_soft_counts_and_gradient_equal_the_plain_ones(level):
     z, y, w = rows(1100)
     for target, weight in ((y, None), (0.7 * y + 0.1, w)):
-        batch = read(z.double().requires_grad_(), target, None if weight is None else weight.double())
+        batch = Reader().read(
+            z.double().requires_grad_(), target, None if weight is None else weight.double()
+        )
         counts = cells(batch, soft_decisions(batch.logits), columns=False)
         torch.testing.assert_close(soft_counts(z, target, weight, None), counts.detach(), rtol=2e-7, atol=0)
         slopes = numbers(2.0, -0.5, 0.25, 1.0)
@@ -502,7 +506,7 @@ import time, torch
 from fbeta.losses.kernels.cpu import CpuRows
 z = torch.zeros(1000)
 start = time.perf_counter()
-CpuRows(z, z, None, None).soft_counts()
+CpuRows(z, z, None, None).run("tangent", (0.5, 0.5, 0.0), False, 1.0, True)
 print(time.perf_counter() - start)
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

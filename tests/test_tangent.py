@@ -11,7 +11,7 @@ from catalogue import CURVED, TRAINABLE, batch
 from fbeta import MCC, Confusion, FBeta, GMean, SoftLoss, SurrogateLoss, TangentLoss, metric
 from fbeta.losses import soft_loss, tangent_costs, tangent_loss
 from fbeta.losses.counting import cells, soft_decisions
-from fbeta.losses.task import Batch, read
+from fbeta.losses.task import Batch, Reader
 
 # A finite population: 40 kinds of rows, each with a probability of being positive and a share of the rows.
 ETA = torch.sigmoid(torch.linspace(-5.0, 2.0, 40, dtype=torch.float64))
@@ -365,5 +365,5 @@ def test_a_users_metric_trains():
 
 def test_read_is_what_losses_see():
     z, y = batch(10)
-    b = read(z.float(), y.bool())
+    b = Reader().read(z.float(), y.bool())
     assert b.logits.dtype == b.target.dtype == b.weight.dtype == torch.float32

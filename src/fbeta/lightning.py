@@ -26,7 +26,7 @@ from fbeta.losses import Loss, TangentLoss
 from fbeta.losses.counting import cells, hard_decisions
 from fbeta.losses.kernels.plain import Rows
 from fbeta.losses.running import RunningConfusion
-from fbeta.losses.task import Batch, read
+from fbeta.losses.task import Batch
 from fbeta.metrics import Confusion, Metric
 from fbeta.metrics import metric as read_metric
 
@@ -157,7 +157,7 @@ class MetricTask(L.LightningModule):
         inputs, target, weight = _parts(batch)
         logits = self(inputs)
         loss: Tensor = self.loss(logits, target, weight)
-        rows = self._read(logits.detach(), target, weight)
+        rows = self.loss.reader.read(logits.detach(), target, weight)
         found = cells(rows, hard_decisions(rows.logits), columns=self.loss.columns).double()
         self._counted = found if self._counted is None else self._counted + found
         self.log("train_loss", loss.detach(), prog_bar=True, batch_size=len(target))
@@ -217,20 +217,9 @@ class MetricTask(L.LightningModule):
         score = self.score(self(batch[0] if isinstance(batch, tuple | list) else batch))
         return Prediction(score, self.decide(score))
 
-    def _read(self, logits: Tensor, target: Tensor, weight: Tensor | None) -> Batch:
-        return read(
-            logits,
-            target,
-            weight,
-            task=self.loss.task,
-            num_labels=self.loss.num_labels,
-            ignore_index=self.loss.ignore_index,
-            check=self.loss.check,
-        )
-
     def _collect(self, batch: Any) -> None:
         inputs, target, weight = _parts(batch)
-        self._seen.append(torch.stack(self._read(self(inputs), target, weight), dim=-1))
+        self._seen.append(torch.stack(self.loss.reader.read(self(inputs), target, weight), dim=-1))
 
     def _gather(self, loader: Any) -> Batch | None:
         """All rows that all ranks collected, one column a cut; None where there are none."""

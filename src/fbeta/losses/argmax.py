@@ -61,12 +61,11 @@ class ArgmaxElements:
 class ClassRows(Rows):
     """Rows of many classes, counted by the largest score."""
 
-    def cells_of(self, decisions: Decisions, differentiable: bool = False) -> Tensor:
+    def cells_of(self, decisions: Decisions, logits: Tensor) -> Tensor:
         """TP, FP, FN and TN of each class against the rest."""
         if decisions is not soft_decisions:
             return class_cells(self.batch, columns=self.columns)
-        z, y, w = self.batch
-        batch = convert(z.detach(), y, w, task="multiclass")
+        batch = convert(logits, *self.batch[1:], task="multiclass")
         return cells(batch, decisions(batch.logits), columns=self.columns)
 
 

@@ -1,9 +1,9 @@
-"""What row losses are made of: the costs of both classes, joined by the target, and mixtures of two losses."""
+"""What row losses are made of: the parts of both classes, numbers in the type of the logits, mixtures of two losses."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -45,27 +45,6 @@ def parts(logits: Tensor, target: Tensor, weights: Any = (1.0, 1.0)) -> tuple[Pa
     )
 
 
-def by_target(
-    logits: Tensor,
-    target: Tensor,
-    missed: Callable[[Tensor], Tensor],
-    alarmed: Callable[[Tensor], Tensor],
-    weights: Any = (1.0, 1.0),
-) -> Tensor:
-    r"""Join what a positive and what a negative costs, both functions of the logits.
-
-    .. math:: \ell = w_1\, y\, \ell_1(z) + w_0\, (1 - y)\, \ell_0(z)
-
-    Shape: `logits` and `target` ``(*)``, weights (w₀, w₁) broadcastable; result ``(*)``.
-
-    >>> z = torch.tensor([torch.inf, 4.0])
-    >>> by_target(z, torch.tensor([1.0, 0.5]), missed=lambda z: -z.clamp(max=0), alarmed=lambda z: z)
-    tensor([0., 2.])
-    """
-    one, zero = parts(logits, target, weights)
-    return one.share * missed(one.logits) + zero.share * alarmed(zero.logits)
-
-
 def cast(numbers: Iterable[float | Tensor], dtype: torch.dtype) -> tuple[float | Tensor, ...]:
     """Numbers as they are, and tensors of numbers in the type of the logits.
 
@@ -88,6 +67,11 @@ class Blend:
     first: Elements
     second: Elements
     share: float | Tensor
+
+    @property
+    def numbers(self) -> tuple[Elements, Elements, float | Tensor]:
+        """What a kernel is handed."""
+        return self.first, self.second, self.share
 
     def __call__(self, logits: Tensor, target: Tensor) -> Tensor:
         """The mixture."""

@@ -10,7 +10,7 @@ import numpy as np
 import torch.nn.functional as F
 from torch import Tensor
 
-from fbeta.losses.elements import by_target, cast
+from fbeta.losses.elements import cast, parts
 from fbeta.losses.kernels.plain import Elements
 from fbeta.losses.options import Options
 from fbeta.losses.per_class import PerClassLoss
@@ -35,12 +35,9 @@ def ldam_loss(
     Reference: [cao2019]
     """
     d0, d1 = cast(margins, logits.dtype)
-    return by_target(
-        logits,
-        target,
-        missed=lambda z: -F.logsigmoid(scale * (z - d1)),
-        alarmed=lambda z: -F.logsigmoid(-scale * (z + d0)),
-    )
+    one, zero = parts(logits, target)
+    missed, alarmed = F.logsigmoid(scale * (one.logits - d1)), F.logsigmoid(-scale * (zero.logits + d0))
+    return -one.share * missed - zero.share * alarmed
 
 
 class LDAMLoss(PerClassLoss, name="ldam"):

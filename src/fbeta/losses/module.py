@@ -13,11 +13,11 @@ from torch import Tensor
 
 from fbeta.losses import kernels, ranks
 from fbeta.losses.counting import Decisions
-from fbeta.losses.kernels.plain import Elements, Reported, Rows
-from fbeta.losses.options import AVERAGES, one_of, unknown_keyword
+from fbeta.losses.kernels.plain import Elements, Rows, reported
+from fbeta.losses.options import unknown_keyword
 from fbeta.losses.precise import PreciseModule
-from fbeta.losses.rates import Columns, read_counts, read_prevalence
-from fbeta.losses.task import TASKS, check_task, convert, margin, validate
+from fbeta.losses.rates import read_counts, read_prevalence
+from fbeta.losses.task import TASKS, Reader, margin
 from fbeta.metrics import Confusion, Metric, as_metric
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -90,8 +90,7 @@ class Loss(PreciseModule, ABC):
         for keyword in unknown:
             raise TypeError(unknown_keyword(type(self), keyword))
         super().__init__()
-        check_task(task, num_labels)
-        one_of("average", average, AVERAGES if task == "multilabel" else AVERAGES[:2])
+        self.reader = Reader(task, num_labels, average, ignore_index, check)
         if reduction not in self.reductions:
             why = " A loss of a whole set has no elements." if reduction == "none" else ""
             raise ValueError(
@@ -107,11 +106,9 @@ class Loss(PreciseModule, ABC):
         self.task, self.num_labels, self.average = task, num_labels, average
         self.reduction, self.ignore_index, self.check = reduction, ignore_index, check
         self.process_group, self.sync = process_group, sync
-        told = Columns(task, num_labels, average)
-        #: Whether labels or classes are counted and priced apart.
-        self.columns = told.apart
-        counts = None if class_counts is None else read_counts(class_counts, told)
-        rate = None if prevalence is None else read_prevalence(prevalence, told)
+        self.columns = self.reader.columns
+        counts = None if class_counts is None else read_counts(class_counts, self.reader)
+        rate = None if prevalence is None else read_prevalence(prevalence, self.reader)
         #: (negatives, positives) of the training rows, if told; shape () or (K,).
         self.class_counts = counts
         #: Rate in the population, if known; shape () or (K,).
@@ -152,31 +149,16 @@ class Loss(PreciseModule, ABC):
 
     def rows_of(self, logits: Tensor, target: Tensor, weight: Tensor | None) -> Rows:
         """Check a caller's tensors, and give them to a compiled kernel if it takes them, else to plain torch."""
-        usual = self.task == "binary" and not self.check  # then compiled kernels look for themselves
-        if not usual:
-            self.check_tensors(logits, target, weight)
         if self.reduction != "none" and self.task != "multiclass" and not self.columns:
-            z = margin(logits) if self.task == "softmax2" else logits
+            usual, z = self.task == "binary" and not self.check, logits
+            if not usual:  # else a kernel looks at shapes and values itself
+                self.reader.validate(logits, target, weight)
+                z = margin(logits) if self.task == "softmax2" else logits
             look = usual and self.check is None
             found = kernels.compiled_rows(z, target, weight, self.ignore_index, check=look)
             if found is not None:
                 return found
-        if usual:
-            self.check_tensors(logits, target, weight)
-        batch = convert(logits, target, weight, task=self.task, ignore_index=self.ignore_index)
-        return Rows(batch, self.columns)
-
-    def check_tensors(self, logits: Tensor, target: Tensor, weight: Tensor | None) -> None:
-        """Refuse tensors that do not fit the task."""
-        validate(
-            logits,
-            target,
-            weight,
-            task=self.task,
-            num_labels=self.num_labels,
-            ignore_index=self.ignore_index,
-            check=self.check,
-        )
+        return Rows(self.reader.read(logits, target, weight), self.columns)
 
     def _warn_overflow(self, elements: int, size: int) -> None:
         """Warn where a gradient is known not to fit float16 (the host knows the class weights, not the rows)."""
@@ -252,10 +234,7 @@ class RowLoss(Loss):
             # A row of many classes is one element: its loss is the mean of its columns, as "none" gives it.
             unit = 1.0 / (self.num_labels or 1)
         loss = part.loss(unit if group is None else ranks.size(group) * unit)
-        if totals is None:
-            return loss
-        reported: Tensor = Reported.apply(loss, totals[0] * unit)  # type: ignore[no-untyped-call]
-        return reported
+        return loss if totals is None else reported(loss, totals[0] * unit)
 
 
 @torch.enable_grad()

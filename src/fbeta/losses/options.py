@@ -14,8 +14,6 @@ from fbeta.spelling import did_you_mean
 if TYPE_CHECKING:
     from fbeta.losses.module import Loss
 
-#: Over labels or classes; "each" takes labels for problems of their own.
-AVERAGES = ("macro", "micro", "each")
 #: Arguments of PyTorch's losses, and what does the same here; for weights of classes see `unknown_keyword`.
 ELSEWHERE = {
     "num_classes": "the number of classes is num_labels, with task='multiclass' (or 'multilabel')",
@@ -40,29 +38,18 @@ class Options(TypedDict, total=False):
 
 
 def is_number(x: object) -> bool:
-    """Whether x is a number, as an option needs it: strings, None and booleans are not.
-
-    >>> is_number(0.5), is_number("500"), is_number(True)
-    (True, False, False)
-    """
+    """Whether x is a number, as an option needs it: strings, None and booleans are not."""
     return isinstance(x, Real) and not isinstance(x, bool)
 
 
-def one_of(name: str, value: str, choices: Iterable[str]) -> None:
-    """Refuse an option that is not among its choices, and list them.
-
-    >>> one_of("counts", "hard", ("hard", "soft"))
-    """
+def one_of(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Refuse an option that is not among its choices, and list them."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
 
 
 def check_q(q: Any) -> float:
-    """Read q in [0, 1].
-
-    >>> check_q(0.5)
-    0.5
-    """
+    """Read q in [0, 1]."""
     if isinstance(q, str) or not 0.0 <= q <= 1.0:
         raise ValueError(f"q must lie in [0, 1] (0: logarithm, 1: absolute error); got {q!r}.")
     return float(q)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fbeta.losses.module import RowLoss
 from fbeta.losses.options import Options
-from fbeta.losses.rates import Columns
+from fbeta.losses.rates import per_column
 from fbeta.losses.weighting import Weighting, class_weights
 
 
@@ -24,8 +24,7 @@ class PerClassLoss(RowLoss):
 
     def keep(self, name: str, numbers: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]) -> None:
         """Keep the numbers of negatives and positives; `name` is what an error calls them."""
-        told = Columns(self.task, self.num_labels, self.average)
-        n0, n1 = (told.fit(name, n) for n in numbers)
+        n0, n1 = (per_column(name, n, self.reader) for n in numbers)
         self.pair = None if self.columns else (float(n0), float(n1))
         self.remember("table", np.stack([n0, n1]))
 

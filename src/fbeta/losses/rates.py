@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from torch import Tensor
 
-from fbeta.losses.task import WIDE
+from fbeta.losses.task import WIDE, Reader
 from fbeta.metrics import check_prevalence
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -17,51 +17,29 @@ Array: TypeAlias = np.ndarray[Any, Any]
 ROUNDING = 0.02
 
 
-class Columns(NamedTuple):
-    """The columns of a task, as far as numbers are told for them.
-
-    >>> Columns("multilabel", 3, "macro").shape, Columns("multilabel", 3, "micro").shape
-    ((3,), ())
-    """
-
-    task: str
-    num_labels: int | None
-    average: str
-
-    @property
-    def apart(self) -> bool:
-        """Whether every label or class has numbers of its own."""
-        return self.task in WIDE and self.average != "micro"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of one number per column."""
-        return (self.num_labels or 1,) if self.apart else ()
-
-    def fit(self, name: str, values: Array) -> Array:
-        """One number per column; a single one serves for all labels, but not for all classes."""
-        if self.task == "multiclass" and values.ndim == 0 and self.apart:
-            raise ValueError(
-                f"{name} of a multi-class problem needs {self.num_labels} numbers, one per class."
-            )
-        if values.ndim and values.shape != self.shape:
-            wants = f"a number or {self.num_labels} of them (one per label)" if self.apart else "one number"
-            raise ValueError(f"{name} must be {wants} here; got {values.size} numbers.")
-        return np.broadcast_to(values, self.shape)
-
-    def pooled(self, name: str, values: Array) -> Array:
-        """Numbers that a micro average pools: one, or one per column."""
-        if values.size not in (1, self.num_labels):
-            raise ValueError(
-                f"{name} must be one number or {self.num_labels} (one per label); got {values.size}."
-            )
-        return values
+def per_column(name: str, values: Array, reader: Reader) -> Array:
+    """One number per column; a single one serves for all labels, but not for all classes."""
+    if reader.task == "multiclass" and values.ndim == 0 and reader.columns:
+        raise ValueError(f"{name} of a multi-class problem needs {reader.num_labels} numbers, one per class.")
+    if values.ndim and values.shape != reader.shape:
+        wants = f"a number or {reader.num_labels} of them (one per label)" if reader.columns else "one number"
+        raise ValueError(f"{name} must be {wants} here; got {values.size} numbers.")
+    return np.broadcast_to(values, reader.shape)
 
 
-def read_prevalence(prevalence: Any, columns: Columns) -> Array:
+def _pooled(name: str, values: Array, reader: Reader) -> Array:
+    """Numbers that a micro average pools: one, or one per column."""
+    if values.size not in (1, reader.num_labels):
+        raise ValueError(
+            f"{name} must be one number or {reader.num_labels} (one per label); got {values.size}."
+        )
+    return values
+
+
+def read_prevalence(prevalence: Any, reader: Reader) -> Array:
     """Read the rate of positives: one number, or one per label or class.
 
-    >>> float(read_prevalence(0.1, Columns("binary", None, "macro")))
+    >>> float(read_prevalence(0.1, Reader()))
     0.1
     """
     try:
@@ -72,28 +50,28 @@ def read_prevalence(prevalence: Any, columns: Columns) -> Array:
     for p in rates.flat:
         check_prevalence(p.item())
     total = float(rates.sum())
-    if columns.task == "multiclass" and rates.ndim and abs(total - 1) > ROUNDING:
+    if reader.task == "multiclass" and rates.ndim and abs(total - 1) > ROUNDING:
         raise ValueError(
             f"prevalence of a multi-class problem holds the rates of all classes, which sum to 1; got {total:g}. "
             "Divide the class counts by their sum."
         )
-    if columns.task in WIDE and not columns.apart:
-        return columns.pooled("prevalence", rates).mean()  # type: ignore[no-any-return]
-    return columns.fit("prevalence", rates)
+    if reader.task in WIDE and not reader.columns:
+        return _pooled("prevalence", rates, reader).mean()  # type: ignore[no-any-return]
+    return per_column("prevalence", rates, reader)
 
 
-def read_counts(class_counts: Any, columns: Columns) -> tuple[Array, Array]:
+def read_counts(class_counts: Any, reader: Reader) -> tuple[Array, Array]:
     """Read the negatives and positives of the training rows, of each column if they are kept apart.
 
     >>> from collections import Counter
-    >>> negatives, positives = read_counts(Counter([0, 0, 1]), Columns("binary", None, "macro"))
+    >>> negatives, positives = read_counts(Counter([0, 0, 1]), Reader())
     >>> int(negatives), int(positives)
     (2, 1)
     """
     if isinstance(class_counts, Mapping):
-        class_counts = _by_class(class_counts, columns)
+        class_counts = _by_class(class_counts, reader)
     try:
-        if columns.task == "multiclass":  # one count per class: each against the rest
+        if reader.task == "multiclass":  # one count per class: each against the rest
             n1 = _numbers(class_counts)
             n0 = n1.sum() - n1
         else:
@@ -111,14 +89,14 @@ def read_counts(class_counts: Any, columns: Columns) -> tuple[Array, Array]:
                 f"class_counts has no {name}: a class without rows has neither a rate nor a weight. "
                 "Count the whole training set."
             )
-    if columns.task in WIDE and not columns.apart:
-        return columns.pooled("class_counts", n0).sum(), columns.pooled("class_counts", n1).sum()
-    return columns.fit("class_counts", n0), columns.fit("class_counts", n1)
+    if reader.task in WIDE and not reader.columns:
+        return _pooled("class_counts", n0, reader).sum(), _pooled("class_counts", n1, reader).sum()
+    return per_column("class_counts", n0, reader), per_column("class_counts", n1, reader)
 
 
-def _by_class(counts: Mapping[Any, Any], columns: Columns) -> list[Any]:
+def _by_class(counts: Mapping[Any, Any], reader: Reader) -> list[Any]:
     """The counts of a mapping such as Counter(labels), in the order of the classes."""
-    known = range((columns.num_labels or 2) if columns.task == "multiclass" else 2)
+    known = range((reader.num_labels or 2) if reader.task == "multiclass" else 2)
     if set(counts) != set(known):  # True is 1, and 1.0 is too
         wanted = "0 (negatives) and 1 (positives)" if len(known) == 2 else f"0 to {len(known) - 1}"
         raise ValueError(

@@ -12,9 +12,9 @@ from torch import Tensor
 from fbeta.losses import ranks
 from fbeta.losses.counting import cells, class_cells, classes, hard_decisions, soft_decisions
 from fbeta.losses.kernels.formula import evaluate
-from fbeta.losses.options import AVERAGES, is_number, one_of
+from fbeta.losses.options import is_number, one_of
 from fbeta.losses.precise import PreciseModule
-from fbeta.losses.task import WIDE, check_task, convert, validate
+from fbeta.losses.task import Reader
 from fbeta.metrics import Confusion
 
 
@@ -87,9 +87,8 @@ class RunningConfusion(PreciseModule):
         accumulate: int | None = 1,
     ) -> None:
         super().__init__()
-        check_task(task, num_labels)
+        self.reader = Reader(task, num_labels, average, ignore_index, check)
         one_of("counts", counts, ("hard", "soft"))
-        one_of("average", average, AVERAGES if task == "multilabel" else AVERAGES[:2])
         if memory is not None and not (is_number(memory) and memory > 0):
             raise ValueError(
                 f"memory is a number of positives above 0, or None for no forgetting; got {memory!r}."
@@ -101,10 +100,8 @@ class RunningConfusion(PreciseModule):
                 f"accumulate is the number of micro-batches in a step, or None to call step(); got {accumulate!r}."
             )
         self.fold, self.soft = Fold(memory, damping), counts == "soft"
-        self.task, self.num_labels, self.ignore_index = task, num_labels, ignore_index
-        self.columns = task in WIDE and average != "micro"
-        self.check, self.process_group, self.sync, self.accumulate = check, process_group, sync, accumulate
-        shape = (4, num_labels or 1) if self.columns else (4,)
+        self.process_group, self.sync, self.accumulate = process_group, sync, accumulate
+        shape = (4, *self.reader.shape)
         # Double precision: at a prevalence of 1e-6 a few hundred positives come with 1e8 negatives.
         self.register_buffer("counts", torch.zeros(shape, dtype=torch.float64))
         self.register_buffer("pending", torch.zeros(shape, dtype=torch.float64))
@@ -113,21 +110,14 @@ class RunningConfusion(PreciseModule):
     @torch.no_grad()
     def count(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
         """TP, FP, FN and TN of one batch: ``(4,)``, or ``(4, K)``; the running counts stay as they are."""
-        ignore = self.ignore_index
-        validate(
-            logits,
-            target,
-            weight,
-            task=self.task,
-            num_labels=self.num_labels,
-            ignore_index=ignore,
-            check=self.check,
-        )
-        if self.task == "multiclass" and not self.soft:
-            return class_cells(classes(logits, target, weight, ignore_index=ignore), columns=self.columns)
-        batch = convert(logits, target, weight, task=self.task, ignore_index=ignore)
+        columns = self.reader.columns
+        if self.reader.task == "multiclass" and not self.soft:
+            self.reader.validate(logits, target, weight)
+            batch = classes(logits, target, weight, ignore_index=self.reader.ignore_index)
+            return class_cells(batch, columns=columns)
+        batch = self.reader.read(logits, target, weight)
         decisions = soft_decisions if self.soft else hard_decisions
-        return cells(batch, decisions(batch.logits), columns=self.columns)
+        return cells(batch, decisions(batch.logits), columns=columns)
 
     def forward(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Confusion:
         """Count a batch; return the running counts."""
@@ -171,7 +161,7 @@ class RunningConfusion(PreciseModule):
         counts = self.counts
         if isinstance(found, Tensor):
             found = found.to(counts.dtype).reshape(counts.shape)
-        evaluate(self.fold, counts, found, columns=self.columns, out=counts)
+        evaluate(self.fold, counts, found, columns=counts.ndim > 1, out=counts)
 
     @torch.no_grad()
     def set(self, confusion: Confusion) -> None:

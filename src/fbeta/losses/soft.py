@@ -12,14 +12,7 @@ from torch import Tensor
 
 from fbeta.losses import ranks
 from fbeta.losses.counting import soft_decisions
-from fbeta.losses.kernels.plain import (
-    Beside,
-    Counted,
-    PlainCounted,
-    Rows,
-    SoftScore,
-    with_gradient_times,
-)
+from fbeta.losses.kernels.plain import Beside, Counted, Rows, SoftScore, with_gradient_times
 from fbeta.losses.module import Loss, check_formula
 from fbeta.losses.options import Options, one_of
 from fbeta.losses.running import RunningConfusion
@@ -40,7 +33,7 @@ def soft_loss(counts: Tensor, metric: Metric) -> Tensor:
 
     Reference: [pastor2013]; 'macro soft F-beta' in [lee2021]
     """
-    return SoftScore(metric).value(Confusion(*counts.unbind()), None)  # type: ignore[no-any-return]
+    return SoftScore(metric).value(Confusion(*counts.unbind()))  # type: ignore[no-any-return]
 
 
 def soft_log_loss(log_means: tuple[Tensor, Tensor, Tensor, Tensor], terms: Terms) -> Tensor:
@@ -209,7 +202,6 @@ class SoftLoss(CountLoss, name="soft"):
         if self.terms is None:
             return super().of_counts(counted, beside)
         # In the log domain throughout: scores near 0 keep their gradient.
-        assert isinstance(counted, PlainCounted)
         z, y, w = counted.batch
         axis = -2 if self.columns else None
         weights = torch.stack([w * y, w * (1 - y)])

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fbeta.losses.elements import Blend, by_target, cast
+from fbeta.losses.elements import Blend, cast, parts
 from fbeta.losses.kernels.plain import Elements
 from fbeta.losses.memory import on_host
 from fbeta.losses.options import Options, check_q, is_number
@@ -87,15 +87,11 @@ def surrogate_loss(
     if isinstance(anchors, Anchors):
         anchors = AnchorTerm.of(anchors, positive=False, q=q), AnchorTerm.of(anchors, positive=True, q=q)
     negative, positive = anchors
-
+    one, zero = parts(logits, target, weights)
     # The probability of the wrong class matters to a term that rises with it, else that of the right one.
-    def alarmed(z: Tensor) -> Tensor:
-        return negative.value(F.logsigmoid(_signed(z, negative.sign)), torch)  # type: ignore[no-any-return]
-
-    def missed(z: Tensor) -> Tensor:
-        return positive.value(F.logsigmoid(_signed(z, -positive.sign)), torch)  # type: ignore[no-any-return]
-
-    return by_target(logits, target, missed, alarmed, weights)
+    missed = positive.value(F.logsigmoid(_signed(one.logits, -positive.sign)), torch)
+    alarmed = negative.value(F.logsigmoid(_signed(zero.logits, negative.sign)), torch)
+    return one.share * missed + zero.share * alarmed  # type: ignore[no-any-return]
 
 
 def _signed(z: Tensor, sign: float | Tensor) -> Tensor:
@@ -109,6 +105,11 @@ class SurrogateElements:
     kernel: ClassVar[str] = "surrogate"
     terms: AnchorTerms
     weights: tuple[float | Tensor, float | Tensor]
+
+    @property
+    def numbers(self) -> tuple[AnchorTerms, tuple[float | Tensor, float | Tensor]]:
+        """What a kernel is handed."""
+        return self.terms, self.weights
 
     def __call__(self, logits: Tensor, target: Tensor) -> Tensor:
         """In the type of the logits."""

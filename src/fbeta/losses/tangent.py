@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fbeta.losses.argmax import ArgmaxElements, ClassRows, pairwise_weights
 from fbeta.losses.counting import classes, hard_decisions, soft_decisions
-from fbeta.losses.elements import by_target, cast
+from fbeta.losses.elements import cast, parts
 from fbeta.losses.kernels.formula import evaluate
 from fbeta.losses.kernels.plain import Elements, Rows
 from fbeta.losses.memory import on_host
@@ -21,7 +21,7 @@ from fbeta.losses.module import RowLoss, check_formula
 from fbeta.losses.options import Options, check_q, is_number, one_of
 from fbeta.losses.running import RunningConfusion
 from fbeta.metrics import Confusion, Metric
-from fbeta.metrics.costs import class_costs, counted_costs, stream_rate, tangent_costs
+from fbeta.metrics.costs import class_costs, stream_rate, tangent_costs
 from fbeta.metrics.distance import box_cox
 
 
@@ -42,11 +42,12 @@ def tangent_loss(
 
     Reference: [zhang2018], [narasimhan2015]
     """
-
-    def missed(z: Tensor) -> Tensor:
-        return -box_cox(F.logsigmoid(z), q, torch)  # type: ignore[no-any-return]
-
-    return by_target(logits, target, missed, lambda z: missed(-z), costs)
+    one, zero = parts(logits, target, costs)
+    missed, alarmed = (
+        box_cox(F.logsigmoid(one.logits), q, torch),
+        box_cox(F.logsigmoid(-zero.logits), q, torch),
+    )
+    return -one.share * missed - zero.share * alarmed  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -58,17 +59,17 @@ class TangentElements:
     """
 
     kernel: ClassVar[str] = "tangent"
-    costs: Sequence[float | Tensor] | Tensor
+    numbers: Sequence[float | Tensor] | Tensor
 
     def __call__(self, logits: Tensor, target: Tensor) -> Tensor:
         """In the type of the logits."""
-        c0, c1, q = cast(self.costs, logits.dtype)
+        c0, c1, q = cast(self.numbers, logits.dtype)
         return tangent_loss(logits, target, (c0, c1), q)
 
 
 @dataclass(frozen=True)
 class Pricing:
-    """How the state becomes costs: a formula of few numbers (see `fbeta.losses.kernels.formula`)."""
+    """How the state becomes costs: formulas of few numbers (see `fbeta.losses.kernels.formula`)."""
 
     metric: Metric
     warmup: float
@@ -76,36 +77,21 @@ class Pricing:
     shared: bool
     together: bool
 
+    def _costs(self, xp: Any, counts: Any, fresh: Any, **options: Any) -> tuple[Any, Any]:
+        own = {"warmup": self.warmup, "shared": self.shared, "together": self.together, "xp": xp}
+        return class_costs(self.metric, Confusion(*counts), (fresh[0], fresh[1]), **own, **options)
+
     def __call__(
         self, xp: Any, counts: Any, seen: Any, fresh: Any, population: Any, stream: Any, q: Any
     ) -> tuple[Any, Any, Any]:
         """Costs c₀ and c₁ within limits, and q, which is handed on."""
-        c0, c1 = class_costs(
-            self.metric,
-            Confusion(*counts),
-            (fresh[0], fresh[1]),
-            population=population,
-            stream=stream_rate(population, stream, Confusion(*seen)),
-            warmup=self.warmup,
-            epsilon=self.epsilon,
-            shared=self.shared,
-            together=self.together,
-            xp=xp,
-        )
-        return c0, c1, q
+        rate = stream_rate(population, stream, Confusion(*seen))
+        limits = {"population": population, "stream": rate, "epsilon": self.epsilon}
+        return *self._costs(xp, counts, fresh, **limits), q
 
     def gains(self, xp: Any, counts: Any, fresh: Any, population: Any) -> tuple[Any, Any]:
         """What a right negative and a right positive are worth in the population, without limits."""
-        return counted_costs(
-            self.metric,
-            Confusion(*counts),
-            (fresh[0], fresh[1]),
-            population=population,
-            warmup=self.warmup,
-            shared=self.shared,
-            together=self.together,
-            xp=xp,
-        )
+        return self._costs(xp, counts, fresh, population=population, epsilon=None)
 
     def class_weights(
         self, xp: Any, counts: Any, seen: Any, fresh: Any, population: Any, stream: Any, q: Any
@@ -344,7 +330,7 @@ class TangentLoss(RowLoss, name="tangent"):
     def rows_of(self, logits: Tensor, target: Tensor, weight: Tensor | None) -> Rows:
         """For many classes no columns: the largest score needs the true class's alone."""
         if self.task == "multiclass":
-            self.check_tensors(logits, target, weight)
+            self.reader.validate(logits, target, weight)
             batch = classes(logits, target, weight, ignore_index=self.ignore_index)
             rows: Rows = ClassRows(batch, self.columns)
         else:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from fbeta.losses.memory import on_host
+from fbeta.losses.options import one_of
 
 #: "binary": logits and target alike, any shape. "softmax2": logits (N, 2, *), integer target (N, *).
 #: "multilabel": logits and target (N, K). "multiclass": logits (N, C, *), integer target (N, *).
 TASKS = ("binary", "softmax2", "multilabel", "multiclass")
 #: Tasks with a column for each label or class.
 WIDE = ("multilabel", "multiclass")
+#: Over labels or classes; "each" takes labels for problems of their own.
+AVERAGES = ("macro", "micro", "each")
 
 
 class Batch(NamedTuple):
@@ -28,47 +32,60 @@ class Batch(NamedTuple):
     weight: Tensor
 
 
-def read(
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    *,
-    task: str = "binary",
-    num_labels: int | None = None,
-    ignore_index: int | None = None,
-    check: bool | None = None,
-) -> Batch:
-    """Check a caller's tensors and bring them to one form: `validate`, then `convert`.
-
-    >>> read(torch.tensor([[0.0, 2.0]]), torch.tensor([1]), task="softmax2")
-    Batch(logits=tensor([2.]), target=tensor([1.]), weight=tensor([1.]))
-    """
-    validate(logits, target, weight, task=task, num_labels=num_labels, ignore_index=ignore_index, check=check)
-    return convert(logits, target, weight, task=task, ignore_index=ignore_index)
-
-
-def validate(
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    *,
-    task: str = "binary",
-    num_labels: int | None = None,
-    ignore_index: int | None = None,
-    check: bool | None = None,
-) -> None:
-    """Refuse tensors that do not fit the task.
+@dataclass(frozen=True)
+class Reader:
+    """What a caller's tensors are taken for: the task, its columns, a target to ignore, and which values are looked at.
 
     `check` looks at values as well as shapes: True always (it waits for the device), False never, None where that is
     possible without waiting (on the CPU, outside of compilation and transforms). NaN logits are refused by True
     alone: gradient scaling needs them to pass.
 
-    >>> validate(torch.zeros(2), torch.tensor([1, 0]))
+    >>> Reader("softmax2").read(torch.tensor([[0.0, 2.0]]), torch.tensor([1]))
+    Batch(logits=tensor([2.]), target=tensor([1.]), weight=tensor([1.]))
     """
-    check_shapes(logits, target, weight, task, num_labels)
-    if check or (check is None and on_host(target, weight)):
-        last = (num_labels or 2) - 1 if task == "multiclass" else 1
-        check_values(logits, target, weight, ignore_index, last=last, nan=bool(check))
+
+    task: str = "binary"
+    num_labels: int | None = None
+    average: str = "macro"
+    ignore_index: int | None = None
+    check: bool | None = None
+
+    def __post_init__(self) -> None:
+        task, labels = self.task, self.num_labels
+        one_of("task", task, TASKS)
+        least = 2 if task == "multiclass" else 1
+        if task in WIDE and (labels is None or labels < least):
+            raise ValueError(
+                f"task={task!r} needs num_labels (the number of labels or classes, from {least}); got {labels!r}. "
+                "State must have its shape before load_state_dict."
+            )
+        if task not in WIDE and labels is not None:
+            raise ValueError(
+                f"num_labels belongs to task='multilabel' or 'multiclass'; got it with {task!r}."
+            )
+        one_of("average", self.average, AVERAGES if task == "multilabel" else AVERAGES[:2])
+
+    @property
+    def columns(self) -> bool:
+        """Whether labels or classes are counted and priced apart."""
+        return self.task in WIDE and self.average != "micro"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one number per column."""
+        return (self.num_labels or 1,) if self.columns else ()
+
+    def validate(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> None:
+        """Refuse tensors that do not fit the task."""
+        check_shapes(logits, target, weight, self.task, self.num_labels)
+        if self.check or (self.check is None and on_host(target, weight)):
+            last = (self.num_labels or 2) - 1 if self.task == "multiclass" else 1
+            check_values(logits, target, weight, self.ignore_index, last=last, nan=bool(self.check))
+
+    def read(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Batch:
+        """Check tensors and bring them to one form, shape and type."""
+        self.validate(logits, target, weight)
+        return convert(logits, target, weight, task=self.task, ignore_index=self.ignore_index)
 
 
 def convert(
@@ -137,23 +154,6 @@ def keeps(target: Tensor, ignore_index: int) -> Tensor:
     tensor([True, True])
     """
     return (target if target.is_floating_point() else target.long()) != ignore_index
-
-
-def check_task(task: str, num_labels: int | None) -> None:
-    """Refuse an unknown task, or a multi-label one of unknown width.
-
-    >>> check_task("multilabel", 3)
-    """
-    if task not in TASKS:
-        raise ValueError(f"task must be one of {', '.join(TASKS)}; got {task!r}.")
-    least = 2 if task == "multiclass" else 1
-    if task in WIDE and (num_labels is None or num_labels < least):
-        raise ValueError(
-            f"task={task!r} needs num_labels (the number of labels or classes, from {least}); got {num_labels!r}. "
-            "State must have its shape before load_state_dict."
-        )
-    if task not in WIDE and num_labels is not None:
-        raise ValueError(f"num_labels belongs to task='multilabel' or 'multiclass'; got it with {task!r}.")
 
 
 def check_shapes(

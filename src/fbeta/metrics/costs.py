@@ -12,11 +12,8 @@ from typing import Any
 from fbeta.metrics.confusion import Cell, Confusion
 from fbeta.metrics.metric import Metric
 
-#: Costs (c₀, c₁).
-Pair = tuple[Cell, Cell]
 
-
-def tangent_costs(metric: Metric, at: Confusion, stream: Cell = None) -> Pair:
+def tangent_costs(metric: Metric, at: Confusion, stream: Cell = None) -> tuple[Cell, Cell]:
     r"""The costs (c₀, c₁) of a wrong negative and a wrong positive row at an operating point.
 
     .. math:: c_1 = \frac{\partial M/\partial t}{\pi_s}, \qquad c_0 = \frac{-\partial M/\partial u}{1 - \pi_s}
@@ -41,24 +38,30 @@ def tangent_costs(metric: Metric, at: Confusion, stream: Cell = None) -> Pair:
 def class_costs(
     metric: Metric,
     counted: Confusion,
-    fresh: Pair = (0.5, 0.5),
+    fresh: tuple[Cell, Cell] = (0.5, 0.5),
     *,
     population: Cell = None,
     stream: Cell = None,
     warmup: float = 0.0,
-    epsilon: float = 0.0,
+    epsilon: float | None = 0.0,
     shared: bool = False,
     together: bool = False,
     xp: Any,
-) -> Pair:
-    r"""The costs (c₀, c₁) that training uses: those of the counts, within limits, with c₀ + c₁ = 1.
+) -> tuple[Cell, Cell]:
+    r"""The costs (c₀, c₁) that training uses: from `fresh` ones to those of the counts, within limits.
 
-    .. math:: c_0 = \operatorname{clip}(\delta,\ \varepsilon,\ 1 - \varepsilon), \qquad c_1 = 1 - c_0
+    .. math:: c = (1 - \tau)\, c^\text{fresh} + \tau\, \frac{c(\text{counts})}{\sum c(\text{counts})}, \qquad
+              \tau = \min(1,\ P/\text{warmup}), \qquad \varepsilon \le \frac{c_0}{c_0 + c_1} \le 1 - \varepsilon
 
-    where δ = c₀/(c₀ + c₁) is that of `counted_costs`, whose other arguments these are. With `shared` columns keep
-    their own scales, relative to the mean of all: a macro average weighs rare labels more.
+    - `counted`: counts of an operating point, taken to the prevalence `population` if that is given; `stream` is
+      the rate of positives in the training rows. P is the number of positives.
+    - `fresh`: what serves before both classes were seen, and where the metric has no slope, as in a corner of ROC
+      space.
+    - `epsilon`: None for no limits.
+    - `shared`: columns keep their own scales, relative to the mean of all: a macro average weighs rare labels more.
+      `together`: all are trusted as much as the one that is trusted least (classes compete).
 
-    Shape: cells ``(*)``; costs ``(*)``.
+    Shape: cells ``(*)``, or ``(K,)`` if `shared`; costs the same, with sum one (on average over columns).
 
     >>> import numpy as np
     >>> from fbeta import FBeta
@@ -67,56 +70,6 @@ def class_costs(
     (0.3636, 0.6364)
 
     Reference: [narasimhan2015]
-    """
-    c0, c1 = counted_costs(
-        metric,
-        counted,
-        fresh,
-        population=population,
-        stream=stream,
-        warmup=warmup,
-        shared=shared,
-        together=together,
-        xp=xp,
-    )
-    scale = c0 + c1
-    delta = xp.clip(c0 / scale, epsilon, 1 - epsilon)
-    if not shared:
-        return delta, 1 - delta
-    size = scale / scale.mean()
-    return delta * size, (1 - delta) * size
-
-
-def counted_costs(
-    metric: Metric,
-    counted: Confusion,
-    fresh: Pair,
-    *,
-    population: Cell = None,
-    stream: Cell = None,
-    warmup: float = 0.0,
-    shared: bool = False,
-    together: bool = False,
-    xp: Any,
-) -> Pair:
-    r"""Costs that move from `fresh` to those of the counts as positives are seen.
-
-    .. math:: (1 - \tau)\, c^\text{fresh} + \tau\, \frac{c}{\sum c}, \qquad \tau = \min(1,\ P/\text{warmup})
-
-    - `counted`: counts of an operating point, taken to the prevalence `population` if that is given; `stream` is
-      the rate of positives in the training rows.
-    - `fresh`: what serves before both classes were seen, and where the metric has no slope, as in a corner of ROC
-      space.
-    - `shared`: columns are divided by their mean scale, not each by its own; `together`: all of them are trusted as
-      much as the one that is trusted least (classes compete).
-
-    Shape: cells ``(*)``, or ``(K,)`` if `shared`; costs the same, with sum one (on average over columns).
-
-    >>> import numpy as np
-    >>> from fbeta import FBeta
-    >>> c0, c1 = counted_costs(FBeta(1), Confusion(1.0, 1.0, 1.0, 3.0), (0.1, 0.9), warmup=8.0, xp=np)
-    >>> round(float(c0), 4), round(float(c0 + c1), 4)
-    (0.1375, 1.0)
     """
     at = counted if population is None else counted.at_prevalence(population)
     c0, c1 = tangent_costs(metric, at, stream)
@@ -128,11 +81,16 @@ def counted_costs(
     trust = xp.clip(positives / warmup, None, 1.0) if warmup else 1.0
     if together and warmup:
         trust = xp.where(known, trust, 1.0).min()
-    f0, f1 = fresh
-    return (
-        xp.where(known, trust * (c0 / total) + (1 - trust) * f0, f0),
-        xp.where(known, trust * (c1 / total) + (1 - trust) * f1, f1),
+    c0, c1 = (
+        xp.where(known, trust * (c / total) + (1 - trust) * f, f)
+        for c, f in zip((c0, c1), fresh, strict=True)
     )
+    if epsilon is None:
+        return c0, c1
+    scale = c0 + c1
+    delta = xp.clip(c0 / scale, epsilon, 1 - epsilon)
+    size = scale / scale.mean() if shared else 1.0
+    return delta * size, (1 - delta) * size
 
 
 def stream_rate(population: Cell, told: Cell, seen: Confusion) -> Cell:

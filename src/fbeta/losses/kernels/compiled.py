@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,8 +19,7 @@ from fbeta.losses.task import convert
 class CompiledRows(Rows, ABC):
     """Rows that a compiled kernel reads as they are: logits z, targets y, weights w or None, an ignored target.
 
-    A kernel gives (Σwℓ, Σw, TP, FP, FN, TN) and the gradient of the elements that it knows by name; what it does not
-    know, and what asks for a second derivative, goes through plain torch.
+    A kernel computes elements that it knows by name; others, and second derivatives, go through plain torch.
     """
 
     #: Names of elements that there is a kernel for.
@@ -31,16 +31,13 @@ class CompiledRows(Rows, ABC):
             self.known = float(z.numel())
 
     @abstractmethod
-    def run(self, elements: Any, soft: bool, factor: float, gradient: bool) -> tuple[Any, Tensor | None]:
-        """(Σwℓ, Σw, TP, FP, FN, TN), and factor·w·∂ℓ/∂z if a gradient is wanted; counts are `soft` or hard."""
+    def run(
+        self, kernel: str, numbers: Any, soft: bool, factor: float, gradient: bool
+    ) -> tuple[Any, Tensor | None]:
+        """(Σwℓ, Σw, TP, FP, FN, TN), and factor·w·∂ℓ/∂z if a gradient is wanted; counts are `soft` or hard.
 
-    @abstractmethod
-    def soft_counts(self) -> Any:
-        """Soft TP, FP, FN and TN: floats where the host has them, else a tensor of double precision."""
-
-    @abstractmethod
-    def soft_gradient(self, slopes: Any, scale: Any) -> Tensor:
-        """scale·w·f(1 − f)·(y·k₁ + (1 − y)·k₀), given the slopes (k₁, k₀)."""
+        Sums are floats where the host has them, else a tensor of double precision.
+        """
 
     @abstractmethod
     def scale_(self, gradient: Tensor, by: Any) -> Tensor:
@@ -51,9 +48,10 @@ class CompiledRows(Rows, ABC):
         """The same rows in plain torch."""
         return Rows(convert(self.z, self.y, self.w, ignore_index=self.ignore_index))
 
-    def again(self, z: Tensor, y: Tensor, w: Tensor | None) -> CompiledRows:
-        """Rows of the same kind."""
-        return type(self)(z, y, w, self.ignore_index)
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of a loss: at least single precision."""
+        return torch.promote_types(self.z.dtype, torch.float32)
 
     @property
     def needs_gradient(self) -> bool:
@@ -64,56 +62,31 @@ class CompiledRows(Rows, ABC):
         """One pass for loss, gradient and counts."""
         if getattr(elements, "kernel", None) not in self.knows:
             return self.plain.weigh(elements, counting, factor)
-        soft = counting is soft_decisions
-        sums, gradient = self.run(elements, soft, factor, self.needs_gradient)
+        soft, numbers = counting is soft_decisions, elements.numbers  # type: ignore[attr-defined]
+        sums, gradient = self.run(elements.kernel, numbers, soft, factor, self.needs_gradient)  # type: ignore[attr-defined]
         return _CompiledWeighed(self, elements, sums, gradient, counting is not None, factor)
 
     def count(self, squash: Decisions, exact: bool = False) -> Counted:
         """One pass to count; a second one, in the backward pass, for the gradient."""
         if squash is not soft_decisions:
             return self.plain.count(squash, exact)
-        return _CompiledCounted(self, self.soft_counts(), exact)
+        sums, _ = self.run("tangent", (0.0, 0.0, 1.0), True, 1.0, False)
+        return _CompiledCounted(self, sums[2:], exact)
 
-    @property
-    def dtype(self) -> torch.dtype:
-        """The type of a loss: at least single precision."""
-        return torch.promote_types(self.z.dtype, torch.float32)
-
-    def number(self, value: Any) -> Tensor:
-        """A loss as a tensor."""
-        if isinstance(value, Tensor):
-            return value.to(self.dtype)
-        return torch.scalar_tensor(value, dtype=self.dtype)
-
-
-class _Work(ABC):
-    """A loss whose value is known, and how its gradient is computed when it is asked for."""
-
-    rows: CompiledRows
-
-    def attach(self, value: Any) -> Tensor:
-        """The value as a tensor, with its gradient."""
-        rows = self.rows
-        number = rows.number(value)
-        if not rows.needs_gradient:
-            return number
-        attached: Tensor = CompiledLoss.apply(rows.z, rows.y, rows.w, number, self)  # type: ignore[no-untyped-call]
-        return attached
-
-    @abstractmethod
-    def gradient(self, upstream: Any, rows: Any) -> Tensor:
-        """`upstream` times the gradient; ``rows()`` gives the rows again, or an error if they have changed."""
-
-    @abstractmethod
-    def objective(self, rows: Rows) -> Tensor:
-        """The same loss in plain torch, to be differentiated twice."""
+    def attach(self, value: Any, work: _CompiledWeighed | _CompiledCounted) -> Tensor:
+        """A loss that is known already, with the gradient of the work that computed it."""
+        dtype = self.dtype
+        loss = value.to(dtype) if isinstance(value, Tensor) else torch.scalar_tensor(value, dtype=dtype)
+        if self.needs_gradient:
+            loss = CompiledLoss.apply(self.z, self.y, self.w, loss, work)  # type: ignore[no-untyped-call]
+        return loss
 
 
 class CompiledLoss(torch.autograd.Function):
-    """A value that is known already, with the gradient of the work that computed it."""
+    """A loss whose value is known, and whose gradient is known or computed when it is asked for."""
 
     @staticmethod
-    def forward(ctx: Any, z: Tensor, y: Tensor, w: Tensor | None, value: Tensor, work: _Work) -> Tensor:
+    def forward(ctx: Any, z: Tensor, y: Tensor, w: Tensor | None, value: Tensor, work: Any) -> Tensor:
         """Hand over the value."""
         ctx.save_for_backward(z, y, w)
         ctx.work = work
@@ -122,68 +95,56 @@ class CompiledLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         """Hand over the gradient, scaled where the incoming one is not 1."""
-        work: _Work = ctx.work
+        rows = ctx.work.rows
 
-        def rows() -> (
+        def again() -> (
             CompiledRows
-        ):  # asked for only where it is needed: torch refuses tensors that were changed
-            return work.rows.again(*ctx.saved_tensors)
+        ):  # only where it is needed: torch refuses tensors that were changed in place
+            return type(rows)(*ctx.saved_tensors, rows.ignore_index)  # type: ignore[no-any-return]
 
         if torch.is_grad_enabled():  # a second derivative is wanted
-            again = rows()
-            (gradient,) = torch.autograd.grad(
-                work.objective(again.plain), again.z, upstream, create_graph=True
-            )
+            same = again()
+            loss = ctx.work.plain_loss(same.plain)
+            (gradient,) = torch.autograd.grad(loss, same.z, upstream.to(loss.dtype), create_graph=True)
         elif ordinary(upstream) and not batched(upstream):
-            gradient = work.gradient(upstream, rows)
+            gradient = ctx.work.gradient(upstream, again)
         else:
-            gradient = work.gradient(torch.ones_like(work.rows.number(0.0)), rows) * upstream
+            gradient = ctx.work.gradient(torch.ones((), device=rows.z.device), again) * upstream
         return gradient, None, None, None, None
 
 
-class _CompiledWeighed(_Work):
+class _CompiledWeighed(Weighed):
     def __init__(
-        self,
-        rows: CompiledRows,
-        elements: Elements,
-        sums: Any,
-        gradient: Tensor | None,
-        counted: bool,
-        factor: float,
+        self, rows: CompiledRows, elements: Any, sums: Any, gradient: Any, counted: bool, factor: float
     ) -> None:
-        self.rows, self.elements, self.written, self.factor = rows, elements, gradient, factor
-        self._sums, self._counted = sums, counted
-        self.mass: float | Tensor = sums[1] if rows.known is None else rows.known
+        self.rows, self.elements, self.factor = rows, elements, factor
+        self.found, self.written = sums, gradient
+        self.mass: Any = sums[1] if rows.known is None else rows.known
         self.cells = sums[2:] if counted else None
 
     @property
     def sums(self) -> Tensor:
-        sums = torch.as_tensor(self._sums, dtype=torch.float64)
-        return sums if self._counted else sums[:2]
-
-    @property
-    def weighted(self) -> Tensor:
-        return self.rows.plain.weigh(self.elements).weighted
+        sums = torch.as_tensor(self.found, dtype=torch.float64)
+        return sums[:2] if self.cells is None else sums
 
     def loss(self, scale: float | Tensor) -> Tensor:
         self.scale = scale
-        return self.attach(self._sums[0] * scale)
+        return self.rows.attach(self.found[0] * scale, self)
 
-    def gradient(self, upstream: Any, rows: Any) -> Tensor:
+    def gradient(self, upstream: Tensor, again: Callable[[], CompiledRows]) -> Tensor:
         # Handed over, not kept: autograd may then use the buffer itself. A second call makes a new one.
         written, self.written = self.written, None
         if written is None:
-            _, written = rows().run(self.elements, False, self.factor, True)
-            assert written is not None
+            _, written = again().run(self.elements.kernel, self.elements.numbers, False, self.factor, True)
         if isinstance(self.scale, Tensor) or self.scale != self.factor:  # not known before the pass
             upstream = upstream * (self.scale / self.factor)
         return self.rows.scale_(written, upstream)
 
-    def objective(self, rows: Rows) -> Tensor:
+    def plain_loss(self, rows: Rows) -> Tensor:
         return rows.weigh(self.elements).loss(self.scale)
 
 
-class _CompiledCounted(_Work):
+class _CompiledCounted(Counted):
     def __init__(self, rows: CompiledRows, counts: Any, exact: bool) -> None:
         self.rows, self.counts, self.exact = rows, counts, exact
 
@@ -192,17 +153,22 @@ class _CompiledCounted(_Work):
         return torch.as_tensor(self.counts, dtype=torch.float64)
 
     def loss(self, score: SoftScore, population: Tensor | None, beside: Beside | None) -> Tensor:
-        counts = self.counts if beside is None else self.cells + beside.counts
+        self.question = score, population, beside
         try:
-            found = evaluate(score, counts, population)
+            found = evaluate(score, self.counts if beside is None else self.cells + beside.counts, population)
         except (TypeError, AttributeError, ValueError):  # a formula that takes tensors only
-            return self.rows.plain.count(soft_decisions, self.exact).loss(score, population, beside)
-        self.slopes, self.question = found[1:], (score, population, beside)
-        return self.attach(found[0])
+            return self.plain_loss(self.rows.plain)
+        self.costs = found[1:]
+        return self.rows.attach(found[0], self)
 
-    def gradient(self, upstream: Any, rows: Any) -> Tensor:
-        _, _, beside = self.question
-        return rows().soft_gradient(self.slopes, upstream if beside is None else upstream * beside.lever)  # type: ignore[no-any-return]
+    def gradient(self, upstream: Tensor, again: Callable[[], CompiledRows]) -> Tensor:
+        (c0, c1, q), (_, _, beside) = self.costs, self.question
+        by: Any = upstream if beside is None else upstream * beside.lever
+        by = by if isinstance(c0, Tensor) else float(by)
+        # The gradient of a metric of soft counts is that of the tangent loss with q = 1 at its slopes.
+        _, gradient = again().run("tangent", (c0 * by, c1 * by, q), True, 1.0, True)
+        assert gradient is not None
+        return gradient
 
-    def objective(self, rows: Rows) -> Tensor:
+    def plain_loss(self, rows: Rows) -> Tensor:
         return rows.count(soft_decisions, self.exact).loss(*self.question)

@@ -143,14 +143,8 @@ EXPORT void fbeta_surrogate(const Input *in, const Surrogate *p, double *sums) {
 
 /* sums = (sum w l, sum w, tp, fp, fn, tn); grad = factor w dl/dz. */
 EXPORT void fbeta_tangent(const Input *in, const Tangent *p, double *sums) {
-    run((Kernel)(LOGISTIC + 2 * (p->q >= 1e-12) + (p->soft != 0)), in, p, sums);
+    run((Kernel)(LOGISTIC + 2 * ((p->q >= 1e-12) + (p->q == 1)) + (p->soft != 0)), in, p, sums);
 }
-
-/* sums = (0, 0, soft tp, fp, fn, tn). */
-EXPORT void fbeta_soft_counts(const Input *in, double *sums) { run(COUNTS, in, NULL, sums); }
-
-/* grad = w f (1 - f) (y k1 + (1 - y) k0). */
-EXPORT void fbeta_soft_grad(const Input *in, const SoftGrad *p, double *sums) { run(SOFT_GRAD, in, p, sums); }
 
 /* What was compiled (a hash of its sources), whether threads were found, and which instructions are used. */
 EXPORT const char *fbeta_source(void) { return FBETA_SOURCE; }

@@ -17,14 +17,15 @@ from torch import Tensor
 
 from fbeta.losses.kernels.compiled import CompiledRows
 from fbeta.losses.task import check_values
-from fbeta.metrics import AnchorTerm
 
 #: Where the build puts the library.
 LIBRARY = Path(__file__).with_name("_cpu" + {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so"))
 
-# The codes and structures of cpu.c, field by field.
+# The codes and the structure of rows in cpu_rows.h; parameters are plain doubles, in the order of its structures.
 LOGITS = {torch.float32: 0, torch.bfloat16: 1}
 TARGETS = LOGITS | {torch.uint8: 2, torch.bool: 2, torch.int32: 3, torch.int64: 4}
+#: Σwℓ, Σw, TP, FP, FN, TN, and how many targets or weights are not valid.
+SUMS = c_double * 7
 
 
 class _Input(Structure):
@@ -33,30 +34,6 @@ class _Input(Structure):
         *((name, c_int64) for name in ("n", "ignore")),
         *((name, c_int32) for name in ("z_type", "y_type", "has_ignore", "check", "threads")),
     ]
-
-
-class _Term(Structure):
-    _fields_ = [(name, c_double) for name in AnchorTerm._fields]
-
-
-class _Surrogate(Structure):
-    _fields_ = [
-        ("negative", _Term),
-        ("positive", _Term),
-        *((name, c_double) for name in ("w0", "w1", "factor")),
-    ]
-
-
-class _Tangent(Structure):
-    _fields_ = [*((name, c_double) for name in ("c0", "c1", "q", "factor")), ("soft", c_int32)]
-
-
-class _SoftGrad(Structure):
-    _fields_ = [(name, c_double) for name in ("k1", "k0")]
-
-
-#: Σwℓ, Σw, TP, FP, FN, TN, and how many targets or weights are not valid.
-_Sums = c_double * 7
 
 
 class CpuRows(CompiledRows):
@@ -80,73 +57,50 @@ class CpuRows(CompiledRows):
     @staticmethod
     def supports(z: Tensor, y: Tensor, w: Tensor | None = None) -> bool:
         """Whether `cpu.c` reads these tensors."""
-        return (
-            z.dtype in LOGITS
-            and y.dtype in TARGETS
-            and z.is_cpu
-            and y.is_cpu
-            and z.shape == y.shape
-            and z.layout == y.layout == torch.strided
-            and z.is_contiguous()
-            and y.is_contiguous()
-            and (w is None or (w.dtype == torch.float32 and w.is_cpu and w.shape == z.shape))
-            and (w is None or (w.layout == torch.strided and w.is_contiguous()))
-        )
+        if z.dtype not in LOGITS or y.dtype not in TARGETS or (w is not None and w.dtype != torch.float32):
+            return False
+        for x in (z, y) if w is None else (z, y, w):
+            if not x.is_cpu or x.layout != torch.strided or x.shape != z.shape or not x.is_contiguous():
+                return False
+        return True
 
     def run(
-        self, elements: Any, soft: bool, factor: float, gradient: bool
+        self, kernel: str, numbers: Any, soft: bool, factor: float, gradient: bool
     ) -> tuple[list[float], Tensor | None]:
         """(Σwℓ, Σw, TP, FP, FN, TN) as floats, and the gradient."""
-        if elements.kernel == "blend":
-            return self._blend(elements, soft, factor, gradient)
+        if kernel == "blend":
+            first, second, share = numbers
+            return self._blend(first, second, float(share), soft, factor, gradient)
         grad = torch.empty_like(self.z) if gradient else None
-        params: Any
-        if elements.kernel == "tangent":
-            c0, c1, q = map(float, elements.costs)
-            function, params = _library().fbeta_tangent, _Tangent(c0, c1, q, factor, soft)
-        else:
-            negative, positive = elements.terms.plain
-            params = _Surrogate(_Term(*negative), _Term(*positive), *elements.weights, factor)
-            function = _library().fbeta_surrogate
-        return self._call(function, grad, params)[:6], grad
+        if kernel == "tangent":
+            return self._call(_library().fbeta_tangent, grad, (*numbers, factor, soft)), grad
+        terms, weights = numbers
+        negative, positive = terms.plain
+        return self._call(_library().fbeta_surrogate, grad, (*negative, *positive, *weights, factor)), grad
 
     def _blend(
-        self, blend: Any, soft: bool, factor: float, gradient: bool
+        self, first: Any, second: Any, share: float, soft: bool, factor: float, gradient: bool
     ) -> tuple[list[float], Tensor | None]:
         """Two passes, mixed; elements that have no share are not computed."""
-        share = float(blend.share)
         if share in (0.0, 1.0):
-            return self.run(blend.second if share else blend.first, soft, factor, gradient)
-        exact = CpuRows(
-            self.z.float(), self.y, self.w, self.ignore_index, self.check
-        )  # the mix is rounded, not its parts
-        (one, grad), (other, more) = (
-            exact.run(part, soft, factor, gradient) for part in (blend.first, blend.second)
+            one = second if share else first
+            return self.run(one.kernel, one.numbers, soft, factor, gradient)
+        # Only the mix is rounded.
+        exact = CpuRows(self.z.float(), self.y, self.w, self.ignore_index, self.check)
+        (sums, grad), (others, more) = (
+            exact.run(part.kernel, part.numbers, soft, factor, gradient) for part in (first, second)
         )
-        sums = [(1 - share) * one[0] + share * other[0], *one[1:]]
-        if grad is None or more is None:
-            return sums, None
-        return sums, grad.lerp_(more, share).to(self.z.dtype)
-
-    def soft_counts(self) -> list[float]:
-        """Soft TP, FP, FN and TN."""
-        return self._call(_library().fbeta_soft_counts, None)[2:6]
-
-    def soft_gradient(self, slopes: Any, scale: Any) -> Tensor:
-        """By one pass over logits and targets."""
-        k1, k0 = slopes
-        by, grad = float(scale), torch.empty_like(self.z)
-        self._call(_library().fbeta_soft_grad, grad, _SoftGrad(k1 * by, k0 * by))
-        return grad
+        sums[0] = (1 - share) * sums[0] + share * others[0]
+        return sums, None if grad is None or more is None else grad.lerp_(more, share).to(self.z.dtype)
 
     def scale_(self, gradient: Tensor, by: Any) -> Tensor:
         """Multiply in place, unless by 1."""
         factor = float(by)
         return gradient if factor == 1.0 else gradient.mul_(factor)
 
-    def _call(self, function: Any, grad: Tensor | None, params: Structure | None = None) -> list[float]:
+    def _call(self, function: Any, grad: Tensor | None, numbers: Any = ()) -> list[float]:
         z, y, w, ignore = self.z, self.y, self.w, self.ignore_index
-        sums, given = _Sums(), () if params is None else (byref(params),)
+        sums, params = SUMS(), (c_double * len(numbers))(*numbers)
         rows = _Input(
             z.data_ptr(),
             y.data_ptr(),
@@ -160,18 +114,14 @@ class CpuRows(CompiledRows):
             self.check,
             torch.get_num_threads(),
         )
-        function(byref(rows), *given, sums)
+        function(byref(rows), params, sums)
         if sums[6]:
             check_values(z, y, w, ignore)  # says what is wrong
-        return list(sums)
+        return sums[:6]
 
 
 def available() -> bool:
-    """Whether the compiled library is there and loads.
-
-    >>> available() in (True, False)
-    True
-    """
+    """Whether the compiled library is there and loads."""
     return _load(LIBRARY) is not None
 
 
@@ -189,18 +139,13 @@ def _load(path: Path) -> ctypes.CDLL | None:
     """The library, with the types of its functions; None where it is missing or does not fit this machine."""
     try:
         library = ctypes.CDLL(str(path))
-        signatures = {
-            "fbeta_surrogate": (None, [POINTER(_Input), POINTER(_Surrogate), c_double * 7]),
-            "fbeta_tangent": (None, [POINTER(_Input), POINTER(_Tangent), c_double * 7]),
-            "fbeta_soft_counts": (None, [POINTER(_Input), c_double * 7]),
-            "fbeta_soft_grad": (None, [POINTER(_Input), POINTER(_SoftGrad), c_double * 7]),
-            "fbeta_source": (c_char_p, []),
-            "fbeta_threads": (c_int, []),
-            "fbeta_level": (c_int, [c_int]),
-        }
-        for name, (result, arguments) in signatures.items():
-            function = getattr(library, name)
-            function.restype, function.argtypes = result, arguments
+        for function in (library.fbeta_surrogate, library.fbeta_tangent):
+            function.restype, function.argtypes = (
+                None,
+                [POINTER(_Input), POINTER(c_double), POINTER(c_double)],
+            )
+        library.fbeta_source.restype = c_char_p
+        library.fbeta_level.argtypes = [c_int]
     except (OSError, AttributeError):
         return None
     return library

@@ -15,7 +15,7 @@
 #define SUMS 7
 #define BAD 6
 
-/* ---- what Python hands over: cpu.py has the same fields ---- */
+/* ---- what Python hands over: cpu.py has the same fields, and the same doubles in this order ---- */
 
 enum { F32 = 0, BF16 = 1, U8 = 2, I32 = 3, I64 = 4 };
 
@@ -37,13 +37,8 @@ typedef struct {
 } Surrogate;
 
 typedef struct {
-    double c0, c1, q, factor;
-    int32_t soft;
+    double c0, c1, q, factor, soft;
 } Tangent;
-
-typedef struct {
-    double k1, k0;
-} SoftGrad;
 
 /* ---- kernels: one block of floats; sums are added to ---- */
 
@@ -158,6 +153,8 @@ INLINE void any_body(const float *z, const float *y, const float *w, float *grad
     }
 }
 
+/* c1 y (1 - f^q)/q + c0 (1 - y) (1 - (1 - f)^q)/q, and the counts. At q = 1 it is linear in f: at the slopes of a
+ * metric of soft counts its gradient is that metric's. */
 INLINE void tangent_body(const float *z, const float *y, const float *w, float *grad, int n, const Tangent *p,
                          double *sums, const int power, const int soft) {
     const float c0 = (float)p->c0, c1 = (float)p->c1, factor = (float)p->factor, q = (float)p->q;
@@ -167,9 +164,15 @@ INLINE void tangent_body(const float *z, const float *y, const float *w, float *
     for (int i = 0; i < n; i++) {
         float x = z[i], e = exp_negative(-fabsf(x));
         float unit = 1.0f / (1.0f + e), f = (x < 0 ? e : 1.0f) * unit, no = (x < 0 ? 1.0f : e) * unit;
-        float small = log1p_unit(e), missed = small - (x > 0 ? 0.0f : x), alarmed = small + (x < 0 ? 0.0f : x);
-        float missed1 = no, alarmed1 = f;
-        if (power) {
+        float missed = no, alarmed = f, missed1 = no, alarmed1 = f;
+        if (power == 2) {
+            missed1 = alarmed1 = f * no;
+        } else {
+            float small = log1p_unit(e);
+            missed = small - (x > 0 ? 0.0f : x);
+            alarmed = small + (x < 0 ? 0.0f : x);
+        }
+        if (power == 1) {
             float f_q, no_q;
             missed = -expm1_negative(-q * missed, &f_q) * inverse;
             alarmed = -expm1_negative(-q * alarmed, &no_q) * inverse;
@@ -189,32 +192,6 @@ INLINE void tangent_body(const float *z, const float *y, const float *w, float *
     }
     const double found[6] = {loss, total, tp, fp, fn, tn};
     for (int k = 0; k < 6; k++) sums[k] += found[k];
-}
-
-INLINE void counts_body(const float *z, const float *y, const float *w, int n, double *sums) {
-    double tp = 0, fp = 0, fn = 0, tn = 0;
-#pragma omp simd reduction(+ : tp, fp, fn, tn)
-    for (int i = 0; i < n; i++) {
-        float x = z[i], e = exp_negative(-fabsf(x));
-        float unit = 1.0f / (1.0f + e), f = (x < 0 ? e : 1.0f) * unit, no = (x < 0 ? 1.0f : e) * unit;
-        float one = w[i] * y[i], zero = w[i] * (1.0f - y[i]);
-        tp += (double)(one * f);
-        fp += (double)(zero * f);
-        fn += (double)(one * no);
-        tn += (double)(zero * no);
-    }
-    const double found[4] = {tp, fp, fn, tn};
-    for (int k = 0; k < 4; k++) sums[2 + k] += found[k];
-}
-
-INLINE void soft_grad_body(const float *z, const float *y, const float *w, float *grad, int n,
-                           const SoftGrad *p) {
-    const float k1 = (float)p->k1, k0 = (float)p->k0;
-#pragma omp simd
-    for (int i = 0; i < n; i++) {
-        float e = exp_negative(-fabsf(z[i])), unit = 1.0f / (1.0f + e);
-        grad[i] = w[i] * (e * unit * unit) * (y[i] * k1 + (1.0f - y[i]) * k0);
-    }
 }
 
 /* Buffers of a block: z, y and w as floats. */
@@ -285,9 +262,7 @@ INLINE void ignore_body(const Input *in, int64_t start, int n, Buffers *b) {
 typedef enum {
     NEAR00, NEAR01, NEAR10, NEAR11, /* the anchor touches ROC space: of negatives, of positives */
     ANY,
-    LOGISTIC, LOGISTIC_SOFT, POWER, POWER_SOFT,
-    COUNTS,
-    SOFT_GRAD
+    LOGISTIC, LOGISTIC_SOFT, POWER, POWER_SOFT, LINEAR, LINEAR_SOFT /* q = 0, between, 1 */
 } Kernel;
 
 INLINE void block_body(Kernel kernel, const Input *in, const void *p, int64_t start, int n, Buffers *b,
@@ -323,8 +298,8 @@ INLINE void block_body(Kernel kernel, const Input *in, const void *p, int64_t st
     case LOGISTIC_SOFT: tangent_body(z, y, w, grad, n, p, sums, 0, 1); break;
     case POWER: tangent_body(z, y, w, grad, n, p, sums, 1, 0); break;
     case POWER_SOFT: tangent_body(z, y, w, grad, n, p, sums, 1, 1); break;
-    case COUNTS: counts_body(z, y, w, n, sums); break;
-    case SOFT_GRAD: soft_grad_body(z, y, w, grad, n, p); break;
+    case LINEAR: tangent_body(z, y, w, grad, n, p, sums, 2, 0); break;
+    case LINEAR_SOFT: tangent_body(z, y, w, grad, n, p, sums, 2, 1); break;
     }
     if (in->z_type == BF16 && in->grad)
         for (int i = 0; i < n; i++) ((uint16_t *)in->grad)[start + i] = to_bf16(grad[i]);

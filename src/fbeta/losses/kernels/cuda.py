@@ -47,51 +47,36 @@ class CudaRows(CompiledRows):
             and (w is None or w.is_floating_point())
         )
 
-    def run(self, elements: Any, soft: bool, factor: float, gradient: bool) -> tuple[Tensor, Tensor | None]:
-        """(Σwℓ, Σw), for the tangent loss also (TP, FP, FN, TN), and the gradient."""
+    def run(
+        self, kernel: str, numbers: Any, soft: bool, factor: float, gradient: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """(Σwℓ, Σw, TP, FP, FN, TN), of the surrogate loss (Σwℓ, Σw) alone, and the gradient."""
         z, n, programs = self.z, self.z.numel(), _programs(self.z)
         grad = torch.empty_like(z) if gradient else None
-        tangent = elements.kernel == "tangent"
-        parts = torch.empty(5 if tangent else 2, programs, dtype=torch.float64, device=z.device)
-        sums = torch.empty(6 if tangent else 2, dtype=torch.float64, device=z.device)
+        count = 6 if kernel == "tangent" else 2
+        parts = torch.empty(count, programs, dtype=torch.float64, device=z.device)
+        sums = torch.empty(count, dtype=torch.float64, device=z.device)
         rows = z, self.y, self.w, grad, parts
-        # The factor of a mean is the number of rows, which the kernel knows to all digits.
-        flags = self._flags() | {"GRAD": gradient, "MEAN": factor != 1.0}
+        flags: dict[str, Any] = {
+            "HAS_W": self.w is not None,
+            "HAS_IGNORE": self.ignore_index is not None,
+            "GRAD": gradient,
+            "MEAN": factor != 1.0,  # then it is 1/n, which the kernel knows to all digits
+            "REAL": tl.float64 if z.dtype == torch.float64 else tl.float32,
+            "BIG": n >= 2**30,  # offsets then need 64 bits
+            "BLOCK": BLOCK,
+        }
         with torch.cuda.device(z.device):
-            if tangent:
-                costs = _on_device(elements.costs, z.device)
+            if kernel == "tangent":
+                costs = _on_device(numbers, z.device)
                 device.tangent[(programs,)](*rows, costs, n, self.ignore_index or 0, SOFT=soft, **flags)
             else:
-                numbers = _term_flags(elements.terms.plain) | flags
-                tables = elements.terms.table, _on_device(elements.weights, z.device)
-                device.surrogate[(programs,)](*rows, *tables, n, self.ignore_index or 0, **numbers)
-            width = triton.next_power_of_2(programs)
-            device.finish[(1,)](
-                parts, sums, programs, n, ROWS=len(parts), KNOWN=self.known is not None, WIDTH=width
-            )
+                terms, weights = numbers
+                tables = terms.table, _on_device(weights, z.device)
+                flags |= _term_flags(terms.plain)
+                device.surrogate[(programs,)](*rows, *tables, n, self.ignore_index or 0, **flags)
+            device.add_up[(count,)](parts, sums, programs, WIDTH=triton.next_power_of_2(programs))
         return sums, grad
-
-    def soft_counts(self) -> Tensor:
-        """Soft TP, FP, FN and TN."""
-        z, programs = self.z, _programs(self.z)
-        parts = torch.empty(4, programs, dtype=torch.float64, device=z.device)
-        counts = torch.empty(4, dtype=torch.float64, device=z.device)
-        with torch.cuda.device(z.device):
-            device.soft_counts[(programs,)](
-                z, self.y, self.w, parts, z.numel(), self.ignore_index or 0, **self._flags()
-            )
-            device.add_up[(4,)](parts, counts, programs, WIDTH=triton.next_power_of_2(programs))
-        return counts
-
-    def soft_gradient(self, slopes: Any, scale: Any) -> Tensor:
-        """By one pass over logits and targets."""
-        z, grad = self.z, torch.empty_like(self.z)
-        k = _on_device(slopes, z.device) * scale
-        with torch.cuda.device(z.device):
-            device.soft_grad[(triton.cdiv(z.numel(), BLOCK),)](
-                z, self.y, self.w, grad, k, z.numel(), self.ignore_index or 0, **self._flags()
-            )
-        return grad
 
     def scale_(self, gradient: Tensor, by: Any) -> Tensor:
         """Multiply in place by a number on the device; nothing is touched where it is 1."""
@@ -99,15 +84,6 @@ class CudaRows(CompiledRows):
         with torch.cuda.device(gradient.device):
             device.scale[(_programs(gradient),)](gradient, by, n, BIG=n >= 2**30, BLOCK=BLOCK)
         return gradient
-
-    def _flags(self) -> dict[str, Any]:
-        return {
-            "HAS_W": self.w is not None,
-            "HAS_IGNORE": self.ignore_index is not None,
-            "REAL": tl.float64 if self.z.dtype == torch.float64 else tl.float32,
-            "BIG": self.z.numel() >= 2**30,  # offsets then need 64 bits
-            "BLOCK": BLOCK,
-        }
 
 
 def _term_flags(terms: Sequence[Any]) -> dict[str, bool]:

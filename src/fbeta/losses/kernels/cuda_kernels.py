@@ -55,6 +55,15 @@ def _log1p(e, one, REAL: tl.constexpr):
 
 
 @triton.jit
+def _place(BIG: tl.constexpr):
+    """Which program this is, and of how many."""
+    pid, programs = tl.program_id(0), tl.num_programs(0)
+    if BIG:
+        pid, programs = pid.to(tl.int64), programs.to(tl.int64)
+    return pid, programs
+
+
+@triton.jit
 def _unit(n, MEAN: tl.constexpr, REAL: tl.constexpr):
     """What a gradient is multiplied with: 1/n for a mean over all rows, to all digits of the type."""
     unit = tl.full([], 1.0, REAL)
@@ -121,10 +130,7 @@ def surrogate(
     BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Partial sums of wℓ and w, and the gradient of the surrogate loss; terms ``(2, 6)`` and weights ``(2,)``."""
-    pid = tl.program_id(0)
-    programs = tl.num_programs(0)
-    if BIG:
-        pid, programs = pid.to(tl.int64), programs.to(tl.int64)
+    pid, programs = _place(BIG)
     w0, w1 = tl.load(weight_ptr).to(REAL), tl.load(weight_ptr + 1).to(REAL)
     d0, t0, s0, q0, o0 = _numbers(term_ptr, REAL)
     d1, t1, s1, q1, o1 = _numbers(term_ptr + 6, REAL)
@@ -142,16 +148,11 @@ def surrogate(
         alarmed, up = _term(z, e, one, r, l1, d0, t0, s0, q0, o0, O0, R0, Z0, P0, REAL)
         missed, down = _term(z, e, one, r, l1, d1, t1, s1, q1, o1, O1, R1, Z1, P1, REAL)
         a, b = w0 * (1.0 - y), w1 * y
-        part = _share(a, alarmed) + _share(b, missed)
-        g = a * up - b * down
-        if HAS_W or HAS_IGNORE:
-            part, g = w * part, w * g
-            mass += w
-        else:
-            part = tl.where(mask, part, 0.0)
-        loss += part
+        loss += w * (_share(a, alarmed) + _share(b, missed))
+        mass += w
         if GRAD:
-            tl.store(g_ptr + i, (unit * g).to(g_ptr.dtype.element_ty), mask=mask)
+            g = unit * w * (a * up - b * down)
+            tl.store(g_ptr + i, g.to(g_ptr.dtype.element_ty), mask=mask)
     tl.store(part_ptr + pid, tl.sum(loss.to(tl.float64), 0))
     tl.store(part_ptr + programs + pid, tl.sum(mass.to(tl.float64), 0))
 
@@ -162,19 +163,20 @@ def tangent(
     HAS_W: tl.constexpr, HAS_IGNORE: tl.constexpr, GRAD: tl.constexpr, MEAN: tl.constexpr,
     REAL: tl.constexpr, BIG: tl.constexpr, SOFT: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Partial sums of wℓ, w and counts, and the gradient of the tangent loss; costs (c₀, c₁, q)."""
-    pid = tl.program_id(0)
-    programs = tl.num_programs(0)
-    if BIG:
-        pid, programs = pid.to(tl.int64), programs.to(tl.int64)
+    """Partial sums of wℓ, w and counts, and the gradient of the tangent loss; costs (c₀, c₁, q).
+
+    At q = 1 it is linear in f: at the slopes of a metric of soft counts its gradient is that metric's.
+    """
+    pid, programs = _place(BIG)
     c0, c1 = tl.load(cost_ptr).to(REAL), tl.load(cost_ptr + 1).to(REAL)
     q = tl.load(cost_ptr + 2).to(REAL)
     unit = _unit(n, MEAN, REAL)
     loss = tl.zeros([BLOCK], REAL)
     mass = tl.zeros([BLOCK], REAL)
-    positive = tl.zeros([BLOCK], REAL)
-    called = tl.zeros([BLOCK], REAL)
-    hit = tl.zeros([BLOCK], REAL)
+    tp = tl.zeros([BLOCK], REAL)
+    fp = tl.zeros([BLOCK], REAL)
+    fn = tl.zeros([BLOCK], REAL)
+    tn = tl.zeros([BLOCK], REAL)
     for start in range(pid * BLOCK, n, programs * BLOCK):
         i = start + tl.arange(0, BLOCK)
         mask = i < n
@@ -185,52 +187,36 @@ def tangent(
         er = e * r
         f = tl.where(z < 0, er, r)
         miss = tl.where(z < 0, r, er)  # 1 − f to full precision
-        l1 = _log1p(e, one, REAL)
         a, b = c1 * y, c0 * (1.0 - y)
-        if q < 1e-12:
-            part = (a + b) * l1 + _share(b, tl.maximum(z, 0.0)) - _share(a, tl.minimum(z, 0.0))
-            g = b * f - a * miss
+        if q == 1.0:
+            part = a * miss + b * f
+            g = (b - a) * (f * miss)
         else:
-            log_f, log_miss = tl.minimum(z, 0.0) - l1, -tl.maximum(z, 0.0) - l1
-            part = -(a * libdevice.expm1(q * log_f) + b * libdevice.expm1(q * log_miss)) / q
-            g = b * tl.exp(q * log_miss) * f - a * tl.exp(q * log_f) * miss
+            l1 = _log1p(e, one, REAL)
+            if q < 1e-12:
+                part = (a + b) * l1 + _share(b, tl.maximum(z, 0.0)) - _share(a, tl.minimum(z, 0.0))
+                g = b * f - a * miss
+            else:
+                log_f, log_miss = tl.minimum(z, 0.0) - l1, -tl.maximum(z, 0.0) - l1
+                part = -(a * libdevice.expm1(q * log_f) + b * libdevice.expm1(q * log_miss)) / q
+                g = b * tl.exp(q * log_miss) * f - a * tl.exp(q * log_f) * miss
         yes = f if SOFT else tl.where(z >= 0, 1.0, 0.0)
-        weighed = w * y
+        no = miss if SOFT else tl.where(z >= 0, 0.0, 1.0)
+        positive, negative = w * y, w * (1.0 - y)
         loss += w * part
-        positive += weighed
-        called += w * yes
-        hit += weighed * yes
-        if HAS_W or HAS_IGNORE:
-            g = w * g
-            mass += w
+        mass += w
+        tp += positive * yes
+        fp += negative * yes
+        fn += positive * no
+        tn += negative * no
         if GRAD:
-            tl.store(g_ptr + i, (unit * g).to(g_ptr.dtype.element_ty), mask=mask)
+            tl.store(g_ptr + i, (unit * w * g).to(g_ptr.dtype.element_ty), mask=mask)
     tl.store(part_ptr + pid, tl.sum(loss.to(tl.float64), 0))
     tl.store(part_ptr + programs + pid, tl.sum(mass.to(tl.float64), 0))
-    tl.store(part_ptr + 2 * programs + pid, tl.sum(hit.to(tl.float64), 0))
-    tl.store(part_ptr + 3 * programs + pid, tl.sum(called.to(tl.float64), 0))
-    tl.store(part_ptr + 4 * programs + pid, tl.sum(positive.to(tl.float64), 0))
-
-
-@triton.jit
-def finish(part_ptr, out_ptr, programs, n, ROWS: tl.constexpr, KNOWN: tl.constexpr, WIDTH: tl.constexpr):
-    """Add up partial sums; of a tangent pass turn (hit, called, positive) into the four cells."""
-    i = tl.arange(0, WIDTH)
-    mask = i < programs
-    loss = tl.sum(tl.load(part_ptr + i, mask=mask, other=0.0), 0)
-    mass = tl.sum(tl.load(part_ptr + programs + i, mask=mask, other=0.0), 0)
-    if KNOWN:
-        mass += n  # no program has counted
-    tl.store(out_ptr, loss)
-    tl.store(out_ptr + 1, mass)
-    if ROWS == 5:
-        hit = tl.sum(tl.load(part_ptr + 2 * programs + i, mask=mask, other=0.0), 0)
-        called = tl.sum(tl.load(part_ptr + 3 * programs + i, mask=mask, other=0.0), 0)
-        positive = tl.sum(tl.load(part_ptr + 4 * programs + i, mask=mask, other=0.0), 0)
-        tl.store(out_ptr + 2, hit)
-        tl.store(out_ptr + 3, called - hit)
-        tl.store(out_ptr + 4, positive - hit)
-        tl.store(out_ptr + 5, mass - positive - called + hit)
+    tl.store(part_ptr + 2 * programs + pid, tl.sum(tp.to(tl.float64), 0))
+    tl.store(part_ptr + 3 * programs + pid, tl.sum(fp.to(tl.float64), 0))
+    tl.store(part_ptr + 4 * programs + pid, tl.sum(fn.to(tl.float64), 0))
+    tl.store(part_ptr + 5 * programs + pid, tl.sum(tn.to(tl.float64), 0))
 
 
 @triton.jit
@@ -241,68 +227,12 @@ def add_up(part_ptr, out_ptr, programs, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def soft_counts(
-    z_ptr, y_ptr, w_ptr, part_ptr, n, ignore,
-    HAS_W: tl.constexpr, HAS_IGNORE: tl.constexpr, REAL: tl.constexpr, BIG: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Partial sums of soft TP, FP, FN and TN."""
-    pid = tl.program_id(0)
-    programs = tl.num_programs(0)
-    if BIG:
-        pid, programs = pid.to(tl.int64), programs.to(tl.int64)
-    tp = tl.zeros([BLOCK], REAL)
-    fp = tl.zeros([BLOCK], REAL)
-    fn = tl.zeros([BLOCK], REAL)
-    tn = tl.zeros([BLOCK], REAL)
-    for start in range(pid * BLOCK, n, programs * BLOCK):
-        i = start + tl.arange(0, BLOCK)
-        mask = i < n
-        z, y, w = _load(z_ptr, y_ptr, w_ptr, i, mask, ignore, HAS_W, HAS_IGNORE, REAL)
-        e = tl.exp(-tl.abs(z))
-        r = 1.0 / (1.0 + e)
-        er = e * r
-        yes = tl.where(z < 0, er, r)
-        no = tl.where(z < 0, r, er)
-        a, b = w * y, w * (1.0 - y)
-        tp += a * yes
-        fp += b * yes
-        fn += a * no
-        tn += b * no
-    tl.store(part_ptr + pid, tl.sum(tp.to(tl.float64), 0))
-    tl.store(part_ptr + programs + pid, tl.sum(fp.to(tl.float64), 0))
-    tl.store(part_ptr + 2 * programs + pid, tl.sum(fn.to(tl.float64), 0))
-    tl.store(part_ptr + 3 * programs + pid, tl.sum(tn.to(tl.float64), 0))
-
-
-@triton.jit
-def soft_grad(
-    z_ptr, y_ptr, w_ptr, g_ptr, k_ptr, n, ignore,
-    HAS_W: tl.constexpr, HAS_IGNORE: tl.constexpr, REAL: tl.constexpr, BIG: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """w·f(1 − f)·(y·k₁ + (1 − y)·k₀)."""
-    pid = tl.program_id(0)
-    if BIG:
-        pid = pid.to(tl.int64)
-    i = pid * BLOCK + tl.arange(0, BLOCK)
-    mask = i < n
-    k1, k0 = tl.load(k_ptr).to(REAL), tl.load(k_ptr + 1).to(REAL)
-    z, y, w = _load(z_ptr, y_ptr, w_ptr, i, mask, ignore, HAS_W, HAS_IGNORE, REAL)
-    e = tl.exp(-tl.abs(z))
-    one = 1.0 + e
-    g = w * (y * k1 + (1.0 - y) * k0) * (e / (one * one))
-    tl.store(g_ptr + i, g.to(g_ptr.dtype.element_ty), mask=mask)
-
-
-@triton.jit
 def scale(g_ptr, by_ptr, n, BIG: tl.constexpr, BLOCK: tl.constexpr):
     """Multiply in place by a number on the device."""
     by = tl.load(by_ptr)
     # The usual incoming gradient is 1: then nothing is read or written.
     if by != 1.0:
-        pid = tl.program_id(0)
-        programs = tl.num_programs(0)
-        if BIG:
-            pid, programs = pid.to(tl.int64), programs.to(tl.int64)
+        pid, programs = _place(BIG)
         for start in range(pid * BLOCK, n, programs * BLOCK):
             i = start + tl.arange(0, BLOCK)
             mask = i < n

@@ -7,9 +7,9 @@ double precision, and turn into a loss with a gradient once the sums of all rank
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -27,27 +27,27 @@ Elements: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 class SoftScore:
     """One minus a metric of counts, at the population's prevalence if that is known.
 
-    As a formula (see `fbeta.losses.kernels.formula`) it gives the value, 0 if nothing was counted, and its slopes:
-    k₁ by the score of a positive row, ∂/∂TP − ∂/∂FN, and k₀ by that of a negative one, ∂/∂FP − ∂/∂TN.
+    As a formula (see `fbeta.losses.kernels.formula`) it gives the value, 0 if nothing was counted, and the costs of the
+    tangent loss that has its gradient: c₀ = ∂/∂FP − ∂/∂TN, c₁ = ∂/∂FN − ∂/∂TP, and q = 1.
 
     >>> from fbeta import FBeta
     >>> import numpy as np
     >>> [float(x) for x in SoftScore(FBeta(1))(np, np.array([3.0, 1.0, 1.0, 5.0]), None)]
-    [0.25, -0.15625, 0.09375]
+    [0.25, 0.09375, 0.15625, 1.0]
     """
 
     metric: Metric
 
-    def __call__(self, xp: Any, counts: Any, population: Any) -> tuple[Any, Any, Any]:
-        """The value, and both slopes by dual numbers."""
-        total = sum(counts)
-        some = total != 0
+    def __call__(self, xp: Any, counts: Any, population: Any) -> tuple[Any, Any, Any, Any]:
+        """The value, both slopes by dual numbers, and q."""
+        some = sum(counts) != 0
         tp, fp, fn, tn = (xp.where(some, c, 1.0) for c in counts)
-        one = self.value(Confusion(Dual(tp, 1.0), Dual(fp), Dual(fn, -1.0), Dual(tn)), population)
         zero = self.value(Confusion(Dual(tp), Dual(fp, 1.0), Dual(fn), Dual(tn, -1.0)), population)
-        return xp.where(some, one.value, 0.0), one.slope + 0.0 * tp, zero.slope + 0.0 * tp
+        one = self.value(Confusion(Dual(tp, -1.0), Dual(fp), Dual(fn, 1.0), Dual(tn)), population)
+        flat = 0.0 * tp
+        return xp.where(some, one.value, 0.0), zero.slope + flat, one.slope + flat, 1.0 + flat
 
-    def value(self, counts: Confusion, population: Any) -> Any:
+    def value(self, counts: Confusion, population: Any = None) -> Any:
         """One minus the metric, for numbers, tensors or dual numbers."""
         return 1.0 - self.metric(counts if population is None else counts.at_prevalence(population))
 
@@ -57,47 +57,6 @@ class Beside(NamedTuple):
 
     counts: Tensor
     lever: Tensor
-
-
-class Weighed(Protocol):
-    """What rows cost: Σwℓ, and the counts of their decisions if they were asked for."""
-
-    @property
-    def mass(self) -> float | Tensor:
-        """Σw, as a float where the host knows it."""
-        ...
-
-    @property
-    def cells(self) -> Any:
-        """TP, FP, FN and TN, if they were asked for."""
-        ...
-
-    @property
-    def sums(self) -> Tensor:
-        """Σwℓ, Σw and the cells, flat, in double precision and without gradient: what ranks add up."""
-        ...
-
-    @property
-    def weighted(self) -> Tensor:
-        """The elements wℓ."""
-        ...
-
-    def loss(self, scale: float | Tensor) -> Tensor:
-        """`scale` times Σwℓ, with its gradient."""
-        ...
-
-
-class Counted(Protocol):
-    """What rows count: soft TP, FP, FN and TN."""
-
-    @property
-    def cells(self) -> Tensor:
-        """The counts of this batch in double precision, without gradient: what ranks add up."""
-        ...
-
-    def loss(self, score: SoftScore, population: Tensor | None, beside: Beside | None) -> Tensor:
-        """The score of these counts and those beside them, of each column, with its gradient; 0 without counts."""
-        ...
 
 
 class Rows:
@@ -127,47 +86,55 @@ class Rows:
     def weigh(self, elements: Elements, counting: Decisions | None = None, factor: float = 1.0) -> Weighed:
         """What the rows cost. `factor` is what the gradient will be multiplied with, as far as that is known."""
         z, y, w = self.batch
-        found = None if counting is None else self.cells_of(counting).detach()
-        return _PlainWeighed(w * elements(z, y), w.detach().sum(), found)
+        found = None if counting is None else self.cells_of(counting, z.detach()).detach()
+        return Weighed(w * elements(z, y), w.detach().sum(), found)
 
     def count(self, squash: Decisions, exact: bool = False) -> Counted:
         """What the rows count, `squash` being how a logit becomes a decision; `exact`: in double precision."""
         if exact:
             return Rows(Batch(*(x.double() for x in self.batch)), self.columns).count(squash)
-        return PlainCounted(self.batch, self.cells_of(squash, differentiable=True))
+        return Counted(self.batch, self.cells_of(squash, self.batch.logits))
 
-    def cells_of(self, decisions: Decisions, differentiable: bool = False) -> Tensor:
+    def cells_of(self, decisions: Decisions, logits: Tensor) -> Tensor:
         """TP, FP, FN and TN of decisions."""
-        z = self.batch.logits if differentiable else self.batch.logits.detach()
-        return cells(self.batch, decisions(z), columns=self.columns)
+        return cells(self.batch, decisions(logits), columns=self.columns)
 
 
-class _PlainWeighed:
+class Weighed:
+    """What rows cost: the elements wℓ, Σw, and the counts of decisions if they were asked for."""
+
     def __init__(self, weighted: Tensor, mass: Tensor, found: Tensor | None) -> None:
         self.weighted, self.mass, self.cells = weighted, mass, found
 
     @property
     def sums(self) -> Tensor:
+        """Σwℓ, Σw and the cells, flat, in double precision and without gradient: what ranks add up."""
         both = torch.stack([self.weighted.detach().sum(), self.mass]).double()
         return both if self.cells is None else torch.cat([both, self.cells.flatten().double()])
 
     def loss(self, scale: float | Tensor) -> Tensor:
+        """`scale` times Σwℓ, with its gradient."""
         total = self.weighted.sum()
         return total * (scale.to(total.dtype) if isinstance(scale, Tensor) else scale)
 
 
-class PlainCounted:
-    """Counts with a gradient, and the batch that they come from."""
+class Counted:
+    """What rows count: soft TP, FP, FN and TN with a gradient, and the batch that they come from."""
 
     def __init__(self, batch: Batch, counts: Tensor) -> None:
         self.batch, self.counts = batch, counts
-        self.cells = counts.detach().double()
+
+    @property
+    def cells(self) -> Tensor:
+        """The counts in double precision, without gradient: what ranks add up."""
+        return self.counts.detach().double()
 
     def loss(self, score: SoftScore, population: Tensor | None, beside: Beside | None) -> Tensor:
-        """By autograd through the metric's formula."""
+        """The score of these counts and those beside them, of each column, with its gradient; 0 without counts."""
         mine = self.counts
         if beside is not None:
-            mine = with_gradient_times(mine, beside.lever.to(mine.dtype)) + beside.counts.to(mine.dtype)
+            rest, lever = (x.to(mine.dtype) for x in beside)
+            mine = with_gradient_times(mine, lever) + rest
         # A few numbers from here on: in double precision 1 − π keeps its digits, however rare the negatives.
         counts = mine.double()
         some = counts.detach().sum(0) != 0
@@ -178,46 +145,42 @@ class PlainCounted:
             mass, share = called + left, torch.stack([population, 1 - population])
             rate = called / torch.where(mass == 0, 1.0, mass)
             counts = torch.cat([share * rate, share * (1 - rate)])
-        value: Tensor = torch.where(some, score.value(Confusion(*counts.unbind()), None), 0.0)
-        return value.to(mine.dtype)
+        return torch.where(some, score.value(Confusion(*counts.unbind())), 0.0)
 
 
 def with_gradient_times(x: Tensor, lever: Tensor) -> Tensor:
-    """The value of x with `lever` times its gradient.
-
-    >>> x = torch.tensor(2.0, requires_grad=True)
-    >>> torch.autograd.grad(with_gradient_times(x, torch.tensor(3.0)), x)
-    (tensor(3.),)
-    """
+    """The value of x with `lever` times its gradient."""
     return x.detach() + lever * (x - x.detach())
 
 
-class Reported(torch.autograd.Function):
-    """A value in place of another, which keeps its gradient: what a rank reports, and what it trains with.
+def reported(mine: Tensor, value: Tensor) -> Tensor:
+    """A value with the gradient of another: what a rank reports, and what it trains with.
 
     >>> x = torch.tensor(2.0, requires_grad=True)
-    >>> value = Reported.apply(3 * x, torch.tensor(1.0))
-    >>> value.item(), torch.autograd.grad(value, x)[0].item()
+    >>> loss = reported(3 * x, torch.tensor(1.0))
+    >>> loss.item(), torch.autograd.grad(loss, x)[0].item()
     (1.0, 3.0)
     """
+    found: Tensor = _Reported.apply(mine, value)  # type: ignore[no-untyped-call]
+    return found
 
+
+class _Reported(torch.autograd.Function):
+    # Not value + (mine − mine.detach()): an infinite loss has a finite gradient.
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(mine: Tensor, reported: Tensor) -> Tensor:
-        """Report."""
-        return reported.to(mine.dtype, copy=True)
+    def forward(mine: Tensor, value: Tensor) -> Tensor:
+        return value.to(mine.dtype, copy=True)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
-        """Nothing to remember."""
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
-        """Hand the gradient on."""
         return upstream, None
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, _: Any) -> Tensor:
-        """Hand the tangent on."""
         return tangent.view_as(tangent)
