@@ -28,8 +28,8 @@ lint: .venv/ready
 	$(BIN)/mypy
 
 # torch is pinned in constraints.txt: without the pin pip would fetch gigabytes of CUDA libraries.
-# The install compiles cpu.c, so it is done again when that changes. The reproduction of the paper is a package of its own.
-.venv/ready: pyproject.toml reproduction/pyproject.toml constraints.txt hatch_build.py src/fbeta/losses/kernels/cpu.c
+# The install compiles the C sources, so it is done again when they change. The reproduction of the paper is a package of its own.
+.venv/ready: pyproject.toml reproduction/pyproject.toml constraints.txt hatch_build.py $(wildcard src/fbeta/losses/kernels/cpu*.[ch])
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) install -q -c constraints.txt hatchling editables
 	$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[dev]' -e ./reproduction

@@ -10,7 +10,8 @@ from range_server import serve
 # Doctests of modules that need Triton are collected only where it is installed.
 NEED_TRITON = [
     "src/fbeta/losses/kernels/cuda.py",
-    "src/fbeta/losses/kernels/scalar.py",
+    "src/fbeta/losses/kernels/cuda_formula.py",
+    "src/fbeta/losses/kernels/cuda_kernels.py",
     "reproduction/src/fbeta_reproduction/engine/kernels/accelerated.py",
     "reproduction/src/fbeta_reproduction/engine/kernels/convolution.py",
 ]

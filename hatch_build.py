@@ -49,9 +49,9 @@ class FusedHook(BuildHookInterface[Any]):
 
 
 def compile_fused(root: Path) -> bool:
-    """Compile `cpu.c`; say in one line why not, and leave no library behind, where that fails."""
+    """Compile `cpu.c` and its headers; say in one line why not, and leave no library behind, where that fails."""
     source, library = root / FUSED / "cpu.c", root / LIBRARY
-    hashed = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    hashed = source_hash(root / FUSED)
     why = "no C compiler was found (CC, cc, gcc, clang)"
     for compiler in compilers():
         with tempfile.TemporaryDirectory(dir=library.parent) as folder:
@@ -74,6 +74,11 @@ def compile_fused(root: Path) -> bool:
         flush=True,
     )
     return False
+
+
+def source_hash(folder: Path) -> str:
+    """A hash of all C sources: tests compare it with the one that the library was compiled with."""
+    return hashlib.sha256(b"".join(p.read_bytes() for p in sorted(folder.glob("cpu*.[ch]")))).hexdigest()[:16]
 
 
 def compilers() -> list[list[str]]:

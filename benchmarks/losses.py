@@ -30,9 +30,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fbeta import FBeta, SoftLoss, SurrogateLoss, TangentLoss
-from fbeta.losses.kernels import cpu
-from fbeta.losses.soft import soft_loss
-from fbeta.losses.surrogate import Reach
+from fbeta.losses.kernels.cpu import CpuRows
+from fbeta.losses.kernels.formula import evaluate
+from fbeta.losses.kernels.plain import SoftScore
+from fbeta.losses.surrogate import AnchorTerms, SurrogateElements
+from fbeta.losses.tangent import TangentElements
 
 RESULTS = Path(__file__).parent / "results"
 RATE = 0.1
@@ -86,13 +88,12 @@ def module(make: Callable[[], torch.nn.Module]) -> Callable[[Batch], Run]:
 
 def kernel_surrogate(batch: Batch) -> Run:
     """The compiled surrogate: sums and gradient of the mean."""
-    anchors = METRIC.anchors(RATE)
-    negative, positive = (Reach.to(anchors, positive=side) for side in (False, True))
-    factor = 1 / batch.logits.numel()
+    elements = SurrogateElements(AnchorTerms(METRIC, RATE), (1 / (1 - RATE), 1 / RATE))
+    rows = CpuRows(batch.logits, batch.target, None, None)
 
     def run() -> None:
-        cpu.surrogate(
-            batch.logits, batch.target, None, None, negative, positive, (1 / (1 - RATE), 1 / RATE), factor
+        rows.run(
+            elements.kernel, elements.numbers, soft=False, factor=1 / batch.logits.numel(), gradient=True
         )
 
     return run
@@ -100,22 +101,25 @@ def kernel_surrogate(batch: Batch) -> Run:
 
 def kernel_tangent(batch: Batch) -> Run:
     """The compiled tangent loss: sums, counts and gradient of the mean."""
-    costs = torch.tensor([0.3, 0.7, 0.0])  # and q
+    elements = TangentElements((0.3, 0.7, 0.0))  # and q
+    rows = CpuRows(batch.logits, batch.target, None, None)
 
     def run() -> None:
-        cpu.tangent(batch.logits, batch.target, None, None, costs, 1 / batch.logits.numel())
+        rows.run(
+            elements.kernel, elements.numbers, soft=False, factor=1 / batch.logits.numel(), gradient=True
+        )
 
     return run
 
 
 def kernel_soft(batch: Batch) -> Run:
     """The compiled soft counts, the metric's slopes at them, and the gradient."""
+    rows = CpuRows(batch.logits, batch.target, None, None)
 
     def run() -> None:
-        counts = cpu.soft_counts(batch.logits, batch.target, None, None).requires_grad_()
-        (slopes,) = torch.autograd.grad(soft_loss(counts, METRIC), counts)
-        tp, fp, fn, tn = slopes
-        cpu.soft_grad(batch.logits, batch.target, None, None, torch.stack([tp - fn, fp - tn]))
+        sums, _ = rows.run("tangent", (0.0, 0.0, 1.0), soft=True, factor=1.0, gradient=False)
+        costs = evaluate(SoftScore(METRIC), sums[2:], None)[1:]
+        rows.run("tangent", costs, soft=True, factor=1.0, gradient=True)
 
     return run
 

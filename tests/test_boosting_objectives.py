@@ -10,9 +10,10 @@ import xgboost
 
 from fbeta import Accuracy, Confusion, Cost, FBeta, GMean, Kappa
 from fbeta.boosting import lightgbm_objective, xgboost_objective
-from fbeta.boosting.gradients import Gradients, Side
+from fbeta.learners.gradients import Gradients
 from fbeta.losses.surrogate import surrogate_loss
 from fbeta.losses.tangent import tangent_loss
+from fbeta.metrics import AnchorTerm
 
 Z = np.concatenate([np.linspace(-12, 12, 97), [-60.0, 60.0]])
 
@@ -57,10 +58,10 @@ def test_tangent_gradient_is_the_losss(q, weight):
 )
 def test_surrogate_gradient_is_the_losss(metric, prevalence, q):
     anchors = metric.anchors(prevalence)
-    sides = tuple(Side.of(anchors, positive=p, q=q) for p in (False, True))
+    terms = tuple(AnchorTerm.of(anchors, positive=p, q=q) for p in (False, True))
     for y in (np.repeat([0, 1], [3 * len(Z), len(Z)]), np.repeat([0, 1], [len(Z), 3 * len(Z)])):
         z = np.tile(Z, 4)
-        gradient, hessian = Gradients(y, None, sides, (1.0, 1.0))(z)
+        gradient, hessian = Gradients(y, None, terms, (1.0, 1.0))(z)
         first, second = derivatives(lambda a, b: surrogate_loss(a, b, anchors, q=q), z, y)
         np.testing.assert_allclose(gradient, first, rtol=2e-5, atol=1e-7)
         assert (hessian > 0).all()
@@ -72,8 +73,8 @@ def test_the_papers_hessian_is_negative_and_ours_bounds_it():
     z = np.linspace(-4, 4, 81)
     y = np.zeros(len(z))
     anchors = FBeta(1).anchors(0.1)
-    sides = tuple(Side.of(anchors, positive=p) for p in (False, True))
-    gradient, hessian = (x.astype(float) for x in Gradients(y, None, sides, (1.0, 1.0))(z))
+    terms = tuple(AnchorTerm.of(anchors, positive=p) for p in (False, True))
+    gradient, hessian = (x.astype(float) for x in Gradients(y, None, terms, (1.0, 1.0))(z))
     _, second = derivatives(lambda s, t: surrogate_loss(s, t, anchors), z, y)
     f = 1 / (1 + np.exp(-z))
     root = -a + np.sqrt(a * a + a)

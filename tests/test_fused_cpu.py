@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import mpmath
 import pytest
@@ -16,13 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fbeta import Accuracy, BalancedAccuracy, Cost, FBeta, GMean, Jaccard, Kappa
-from fbeta.losses import kernels as fused
-from fbeta.losses import surrogate_loss, tangent_loss
+from fbeta.losses import kernels, surrogate_loss, tangent_loss
+from fbeta.losses.counting import cells, hard_decisions, soft_decisions
 from fbeta.losses.kernels import cpu
-from fbeta.losses.running import cells, decisions
-from fbeta.losses.surrogate import Reach
-from fbeta.losses.task import read
-from fbeta.metrics import Anchors
+from fbeta.losses.kernels.cpu import CpuRows
+from fbeta.losses.surrogate import SurrogateElements
+from fbeta.losses.tangent import TangentElements
+from fbeta.losses.task import Reader
+from fbeta.metrics import Anchors, AnchorTerm
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -36,8 +38,9 @@ def test_the_library_is_there_wherever_there_is_a_compiler():
         pytest.skip("no C compiler, so no library")
     assert cpu.available(), "build it: python hatch_build.py"
     compiled = cpu._library().fbeta_source().decode()
-    now = hashlib.sha256((cpu.LIBRARY.parent / "cpu.c").read_bytes()).hexdigest()[:16]
-    assert compiled == now, "cpu.c has changed since it was compiled: python hatch_build.py"
+    sources = b"".join(path.read_bytes() for path in sorted(cpu.LIBRARY.parent.glob("cpu*.[ch]")))
+    now = hashlib.sha256(sources).hexdigest()[:16]
+    assert compiled == now, "the C sources have changed since they were compiled: python hatch_build.py"
 
 
 needs_library = pytest.mark.skipif(not cpu.available(), reason="the library was not compiled")
@@ -51,16 +54,38 @@ SIZES = [0, 1, 2, 3, 15, 16, 17, 255, 257, 1023, 1024, 1025, 2500]
 
 
 def both(anchors, q=0.0):
-    return Reach.to(anchors, positive=False, q=q), Reach.to(anchors, positive=True, q=q)
+    return AnchorTerm.of(anchors, positive=False, q=q), AnchorTerm.of(anchors, positive=True, q=q)
 
 
 def numbers(*values):
     return torch.tensor(values, dtype=torch.float64)
 
 
-def prices(c0, c1, q):
-    """What `cpu.tangent` takes: c₀, c₁ and q in one tensor."""
-    return numbers(c0, c1, q)
+def ran(rows, elements, soft, factor, grad):
+    sums, gradient = rows.run(elements.kernel, elements.numbers, soft, factor, grad)
+    return torch.tensor(sums, dtype=torch.float64), gradient
+
+
+def surrogate(z, y, w, ignore, terms, weights, factor=1.0, grad=True):
+    """(Σwℓ, Σw) and the gradient, by the compiled surrogate."""
+    elements = SurrogateElements(SimpleNamespace(plain=terms), weights)
+    sums, gradient = ran(CpuRows(z, y, w, ignore), elements, False, factor, grad)
+    return sums[:2], gradient
+
+
+def tangent(z, y, w, ignore, costs, factor=1.0, soft=False, grad=True):
+    """(Σwℓ, Σw, TP, FP, FN, TN) and the gradient, by the compiled tangent loss at costs (c₀, c₁, q)."""
+    return ran(CpuRows(z, y, w, ignore), TangentElements(costs), soft, factor, grad)
+
+
+def soft_counts(z, y, w, ignore):
+    return tangent(z, y, w, ignore, (0.0, 0.0, 1.0), soft=True, grad=False)[0][2:]
+
+
+def soft_grad(z, y, w, ignore, slopes):
+    """w·f(1 − f)·(y·k₁ + (1 − y)·k₀): the gradient of the tangent loss with q = 1 at these slopes."""
+    k1, k0 = slopes
+    return tangent(z, y, w, ignore, (k0, -k1, 1.0))[1]
 
 
 def rows(n, seed=0, spread=4.0):
@@ -73,7 +98,7 @@ def rows(n, seed=0, spread=4.0):
 
 def reference(function, z, y, w=None, factor=1.0):
     """Σwℓ, Σw and factor·w·∂ℓ/∂z of a plain function, in double precision."""
-    batch = read(z.double().requires_grad_(), y, None if w is None else w.double())
+    batch = Reader().read(z.double().requires_grad_(), y, None if w is None else w.double())
     weighted = (batch.weight * function(batch.logits, batch.target)).sum()
     (grad,) = torch.autograd.grad(factor * weighted, batch.logits)
     return torch.stack([weighted, batch.weight.sum()]).detach(), grad
@@ -115,14 +140,14 @@ def threads(request):
 @pytest.mark.parametrize(("metric", "p"), METRICS, ids=str)
 @pytest.mark.parametrize("q", [0.0, 1e-9, 0.3, 1.0])
 def test_surrogate_equals_the_plain_function(metric, p, q, level):
-    reaches = both(metric.anchors(p), q)
+    terms = both(metric.anchors(p), q)
     z, y, w = rows(1100)
     for target, weight in ((y, None), (0.7 * y + 0.1, w)):
-        got = cpu.surrogate(z, target, weight, None, *reaches, (1.25, 5.0), 0.1)
+        got = surrogate(z, target, weight, None, terms, (1.25, 5.0), 0.1)
         wanted = reference(
-            lambda z, y: surrogate_loss(z, y, reaches, weights=(1.25, 5.0)), z, target, weight, factor=0.1
+            lambda z, y: surrogate_loss(z, y, terms, weights=(1.25, 5.0)), z, target, weight, factor=0.1
         )
-        magnitude = max(abs(float(x)) for r in reaches for x in (r.scale, r.offset, r.distance**r.q))
+        magnitude = max(abs(float(x)) for r in terms for x in (r.scale, r.offset, r.distance**r.q))
         close(got, wanted, z, 5 * magnitude, soft=target is not y)
 
 
@@ -132,11 +157,11 @@ def test_surrogate_equals_the_plain_function(metric, p, q, level):
 def test_tangent_equals_the_plain_function(q, soft, level):
     z, y, w = rows(1100)
     for target, weight in ((y, None), (0.7 * y + 0.1, w)):
-        sums, grad = cpu.tangent(z, target, weight, None, prices(0.2, 0.8, q), 0.1, soft)
+        sums, grad = tangent(z, target, weight, None, (0.2, 0.8, q), 0.1, soft)
         wanted = reference(lambda z, y: tangent_loss(z, y, (0.2, 0.8), q), z, target, weight, factor=0.1)
         close((sums, grad), wanted, z, soft=target is not y)
-        exact = read(z.double(), target, weight)
-        counts = cells(exact, decisions(exact.logits, soft=soft), columns=False)
+        exact = Reader().read(z.double(), target, weight)
+        counts = cells(exact, (soft_decisions if soft else hard_decisions)(exact.logits), columns=False)
         torch.testing.assert_close(sums[2:], counts, rtol=2e-7, atol=0)
 
 
@@ -144,30 +169,30 @@ def test_tangent_equals_the_plain_function(q, soft, level):
 def test_soft_counts_and_gradient_equal_the_plain_ones(level):
     z, y, w = rows(1100)
     for target, weight in ((y, None), (0.7 * y + 0.1, w)):
-        batch = read(z.double().requires_grad_(), target, None if weight is None else weight.double())
-        counts = cells(batch, decisions(batch.logits, soft=True), columns=False)
-        torch.testing.assert_close(
-            cpu.soft_counts(z, target, weight, None), counts.detach(), rtol=2e-7, atol=0
+        batch = Reader().read(
+            z.double().requires_grad_(), target, None if weight is None else weight.double()
         )
+        counts = cells(batch, soft_decisions(batch.logits), columns=False)
+        torch.testing.assert_close(soft_counts(z, target, weight, None), counts.detach(), rtol=2e-7, atol=0)
         slopes = numbers(2.0, -0.5, 0.25, 1.0)
         (wanted,) = torch.autograd.grad((slopes * counts).sum(), batch.logits)
-        got = cpu.soft_grad(z, target, weight, None, numbers(2.0 - 0.25, -0.5 - 1.0))
+        got = soft_grad(z, target, weight, None, numbers(2.0 - 0.25, -0.5 - 1.0))
         torch.testing.assert_close(got.double(), wanted, rtol=2e-6, atol=1e-12)
 
 
 def everything(z, y, w, ignore_index):
     """All functions on one input: (sums, gradient) of each, the plain functions beside them."""
     cases = []
-    for reaches in (both(FBeta(2).anchors(0.1)), both(Kappa().anchors(0.4)), both(GMean().anchors(0.1), 0.3)):
+    for terms in (both(FBeta(2).anchors(0.1)), both(Kappa().anchors(0.4)), both(GMean().anchors(0.1), 0.3)):
         cases.append(
             (
-                cpu.surrogate(z, y, w, ignore_index, *reaches, (1.25, 5.0), 0.5),
-                lambda z, y, reaches=reaches: surrogate_loss(z, y, reaches, weights=(1.25, 5.0)),
+                surrogate(z, y, w, ignore_index, terms, (1.25, 5.0), 0.5),
+                lambda z, y, terms=terms: surrogate_loss(z, y, terms, weights=(1.25, 5.0)),
             )
         )
     for q in (0.0, 0.4):
         for soft in (False, True):
-            sums, grad = cpu.tangent(z, y, w, ignore_index, prices(0.2, 0.8, q), 0.5, soft)
+            sums, grad = tangent(z, y, w, ignore_index, (0.2, 0.8, q), 0.5, soft)
             cases.append(((sums, grad), lambda z, y, q=q: tangent_loss(z, y, (0.2, 0.8), q)))
     return cases
 
@@ -182,9 +207,9 @@ def test_every_size_and_type(n, weighted, level):
     first = None
     for dtype in types:
         target = y.to(dtype)
-        assert cpu.supports(z, target, w)
+        assert CpuRows.supports(z, target, w)
         cases = everything(z, target, w, None)
-        counts = cpu.soft_counts(z, target, w, None)
+        counts = soft_counts(z, target, w, None)
         flat = [x for (sums, grad), _ in cases for x in (sums, grad)] + [counts]
         for got, function in cases:
             close(got, reference(function, z, y, w, factor=0.5), z, 20)
@@ -229,10 +254,10 @@ def test_ignored_elements_count_nowhere(n, dtype, ignore, level):
             )
             close((sums, grad[~skip]), kept, z[~skip], 20)
             assert (grad[skip] == 0).all()
-        counts = cpu.soft_counts(z, target, weight, ignore)
-        alone = cpu.soft_counts(z[~skip], target[~skip], None if weight is None else weight[~skip], None)
+        counts = soft_counts(z, target, weight, ignore)
+        alone = soft_counts(z[~skip], target[~skip], None if weight is None else weight[~skip], None)
         torch.testing.assert_close(counts, alone, rtol=1e-14, atol=0)
-        got = cpu.soft_grad(z, target, weight, ignore, numbers(2.0, -1.0))
+        got = soft_grad(z, target, weight, ignore, numbers(2.0, -1.0))
         assert (got[skip] == 0).all()
         assert (got[~skip].isfinite()).all()
 
@@ -247,24 +272,24 @@ def test_bfloat16_logits_are_read_as_they_are(level):
         assert torch.equal(sums, same_sums)
         assert torch.equal(grad, same_grad.bfloat16())
     assert torch.equal(
-        cpu.soft_grad(low, y, w, None, numbers(1, 2)),
-        cpu.soft_grad(low.float(), y, w, None, numbers(1, 2)).bfloat16(),
+        soft_grad(low, y, w, None, numbers(1, 2)),
+        soft_grad(low.float(), y, w, None, numbers(1, 2)).bfloat16(),
     )
-    assert torch.equal(cpu.soft_counts(low, y, w, None), cpu.soft_counts(low.float(), y, w, None))
+    assert torch.equal(soft_counts(low, y, w, None), soft_counts(low.float(), y, w, None))
 
 
 @needs_library
 def test_threads_change_rounding_only_and_runs_nothing(threads):
     z, y, w = rows(100_003)
     first = everything(z, y, w, None)
-    counts = cpu.soft_counts(z, y, w, None)
+    counts = soft_counts(z, y, w, None)
     for got, function in first:
         close(got, reference(function, z, y, w, factor=0.5), z, 20)
     for _ in range(3):
         for (got, _), (again, _) in zip(first, everything(z, y, w, None), strict=True):
             assert torch.equal(got[0], again[0])
             assert torch.equal(got[1], again[1])
-        assert torch.equal(counts, cpu.soft_counts(z, y, w, None))
+        assert torch.equal(counts, soft_counts(z, y, w, None))
     torch.set_num_threads(1)
     for (got, _), (alone, _) in zip(first, everything(z, y, w, None), strict=True):
         torch.testing.assert_close(got[0], alone[0], rtol=1e-12, atol=1e-9)
@@ -289,8 +314,8 @@ def test_nan_reaches_loss_and_gradient_of_its_element_alone(place, level):
         assert grad[place].isnan()
         others = torch.arange(50) != place
         assert torch.equal(grad[others], before[others])
-    assert cpu.soft_counts(z, y, w, None).isnan().any()
-    assert cpu.soft_grad(z, y, w, None, numbers(1.0, 2.0)).isnan().sum() == 1
+    assert soft_counts(z, y, w, None).isnan().any()
+    assert soft_grad(z, y, w, None, numbers(1.0, 2.0)).isnan().sum() == 1
 
 
 @needs_library
@@ -298,33 +323,33 @@ def test_infinite_logits_give_the_limit(level):
     """Also in places where the plain path multiplies infinity by a weight of zero."""
     z = torch.tensor([math.inf, -math.inf] * 20)
     for y in (torch.ones(40), torch.zeros(40), (torch.arange(40) % 2 == 0).float()):
-        sums, grad = cpu.tangent(z, y, None, None, prices(0.2, 0.8, 0.0), 1.0)
+        sums, grad = tangent(z, y, None, None, (0.2, 0.8, 0.0), 1.0)
         right = bool(((z > 0) == (y > 0)).all())
         assert sums[0] == (0.0 if right else math.inf)
         assert torch.equal(
             grad, torch.where(y > 0, torch.where(z > 0, 0.0, -0.8), torch.where(z > 0, 0.2, 0.0))
         )
-        sums, grad = cpu.tangent(z, y, None, None, prices(0.2, 0.8, 0.5), 1.0)
+        sums, grad = tangent(z, y, None, None, (0.2, 0.8, 0.5), 1.0)
         wrong = ((z > 0) != (y > 0)).double() * torch.where(y > 0, 0.8, 0.2) / 0.5
         torch.testing.assert_close(sums[0], wrong.sum(), rtol=1e-6, atol=0)
         assert grad.isfinite().all()
-        sums, grad = cpu.surrogate(z, y, None, None, *both(FBeta(1).anchors(0.1)), (1.0, 1.0))
+        sums, grad = surrogate(z, y, None, None, both(FBeta(1).anchors(0.1)), (1.0, 1.0))
         assert not sums[0].isnan()
         assert sums[0].isfinite() == (not bool(((z < 0) & (y > 0)).any()))
         assert grad.isfinite().all()
-        for reaches in (
+        for terms in (
             both(GMean().anchors(0.1)),
             both(Kappa().anchors(0.4)),
             both(Accuracy().anchors(0.1)),
         ):
-            sums, grad = cpu.surrogate(z, y, None, None, *reaches, (1.0, 1.0))
+            sums, grad = surrogate(z, y, None, None, terms, (1.0, 1.0))
             assert not sums[0].isnan()
             assert grad.isfinite().all()
-        assert cpu.soft_counts(z, y, None, None).tolist() == [
+        assert soft_counts(z, y, None, None).tolist() == [
             float(((z > 0) == called).logical_and((y > 0) == actual).sum())
             for called, actual in ((True, True), (True, False), (False, True), (False, False))
         ]
-        assert (cpu.soft_grad(z, y, None, None, numbers(1.0, 2.0)) == 0).all()
+        assert (soft_grad(z, y, None, None, numbers(1.0, 2.0)) == 0).all()
 
 
 # ---- accuracy against mpmath ----
@@ -355,7 +380,7 @@ def exact_sigmoid(z):
 def test_surrogate_against_mpmath(p, beta, logit, q, y, count):
     anchors = FBeta(beta).anchors(p)
     z = torch.full((count,), logit)
-    sums, grad = cpu.surrogate(z, torch.full_like(z, float(y)), None, None, *both(anchors, q), (1.0, 1.0))
+    sums, grad = surrogate(z, torch.full_like(z, float(y)), None, None, both(anchors, q), (1.0, 1.0))
     with mpmath.workdps(60):
         f = exact_sigmoid(z[0].item())
         distance = f - mpmath.mpf(anchors.positive if y else anchors.negative)
@@ -372,7 +397,7 @@ def test_surrogate_against_mpmath(p, beta, logit, q, y, count):
 @given(logit=logits, q=qs, y=st.booleans(), delta=st.floats(1e-4, 1 - 1e-4), count=st.sampled_from([1, 33]))
 def test_tangent_against_mpmath(logit, q, y, delta, count):
     z = torch.full((count,), logit)
-    sums, grad = cpu.tangent(z, torch.full_like(z, float(y)), None, None, prices(delta, 1 - delta, q))
+    sums, grad = tangent(z, torch.full_like(z, float(y)), None, None, (delta, 1 - delta, q))
     with mpmath.workdps(60):
         f = exact_sigmoid(z[0].item() * (1 if y else -1))
         cost = mpmath.mpf(1 - delta if y else delta)
@@ -393,11 +418,11 @@ def test_tangent_against_mpmath(logit, q, y, delta, count):
 )
 def test_every_kind_of_anchor_against_double(x0, y0, logit, q, y):
     """Near, far, on either side: the definition in double precision is the plain path's."""
-    reaches = both(Anchors(x0, y0), q)
+    terms = both(Anchors(x0, y0), q)
     z = torch.full((9,), logit)
     target = torch.full_like(z, float(y))
-    got = cpu.surrogate(z, target, None, None, *reaches, (1.0, 1.0))
-    sums, grad = reference(lambda z, y: surrogate_loss(z, y, reaches), z, target)
+    got = surrogate(z, target, None, None, terms, (1.0, 1.0))
+    sums, grad = reference(lambda z, y: surrogate_loss(z, y, terms), z, target)
     assert abs(got[0][0] - sums[0]) <= 9e-6 * max(1.0, abs(float(sums[0]) / 9))
     torch.testing.assert_close(got[1].double(), grad, rtol=2e-6, atol=1e-30)
 
@@ -411,11 +436,11 @@ def test_functions_are_accurate_over_their_whole_range(level):
     ones = torch.ones_like(z)
     # The gradient of the tangent loss at y = 1 is −(1 − f) f^q, so one call shows exp, log1p and expm1 at once.
     for q in (0.0, 0.3, 1.0):
-        _, grad = cpu.tangent(z, ones, None, None, prices(0.0, 1.0, q))
+        _, grad = tangent(z, ones, None, None, (0.0, 1.0, q))
         wanted = -torch.sigmoid(-x) * torch.sigmoid(x) ** q
         error = ((grad.double() - wanted) / wanted).abs().max()
         assert error < 4e-7 + 1e-5 * q, (q, error)  # log f^q goes to 86 q, with its own rounding
-    grad = cpu.soft_grad(z, ones, None, None, numbers(1.0, 0.0))
+    grad = soft_grad(z, ones, None, None, numbers(1.0, 0.0))
     wanted = torch.sigmoid(x) * torch.sigmoid(-x)
     assert ((grad.double() - wanted) / wanted).abs().max() < 5e-7
 
@@ -427,7 +452,7 @@ def test_without_the_library_it_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(cpu, "LIBRARY", tmp_path / "_cpu.so")
     assert not cpu.available()
     with pytest.raises(RuntimeError, match="compiled losses are missing"):
-        cpu.soft_counts(torch.zeros(2), torch.zeros(2), None, None)
+        soft_counts(torch.zeros(2), torch.zeros(2), None, None)
     (tmp_path / "_broken.so").write_bytes(b"no library")
     monkeypatch.setattr(cpu, "LIBRARY", tmp_path / "_broken.so")
     assert not cpu.available()
@@ -435,14 +460,14 @@ def test_without_the_library_it_says_so(monkeypatch, tmp_path):
 
 def test_supports_names_what_it_reads():
     z = torch.zeros(4)
-    assert cpu.supports(z, z, z)
-    assert cpu.supports(z.bfloat16(), z.bool())
-    assert not cpu.supports(z.half(), z)
-    assert not cpu.supports(z, z.double())
-    assert not cpu.supports(z, z, z.double())
-    assert not cpu.supports(torch.zeros(8)[::2], z)
-    assert not cpu.supports(z, torch.zeros(3))
-    assert not cpu.supports(z.to("meta"), z)
+    assert CpuRows.supports(z, z, z)
+    assert CpuRows.supports(z.bfloat16(), z.bool())
+    assert not CpuRows.supports(z.half(), z)
+    assert not CpuRows.supports(z, z.double())
+    assert not CpuRows.supports(z, z, z.double())
+    assert not CpuRows.supports(torch.zeros(8)[::2], z)
+    assert not CpuRows.supports(z, torch.zeros(3))
+    assert not CpuRows.supports(z.to("meta"), z)
 
 
 def hook():
@@ -478,10 +503,10 @@ def test_a_build_without_a_compiler_goes_on(tmp_path, monkeypatch, capfd):
 def test_first_call_takes_less_than_a_second():
     code = """
 import time, torch
-from fbeta.losses.kernels import cpu
+from fbeta.losses.kernels.cpu import CpuRows
 z = torch.zeros(1000)
 start = time.perf_counter()
-cpu.tangent(z, z, None, None, torch.tensor([0.5, 0.5, 0.0]))
+CpuRows(z, z, None, None).run("tangent", (0.5, 0.5, 0.0), False, 1.0, True)
 print(time.perf_counter() - start)
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -490,22 +515,22 @@ print(time.perf_counter() - start)
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is not None, reason="Triton is installed")
 def test_a_missing_triton_is_said_once():
-    fused._cuda.cache_clear()
+    kernels._cuda.cache_clear()
     with pytest.warns(UserWarning, match="Triton is not installed"):
-        assert fused._cuda() is None
+        assert kernels._cuda() is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert fused._cuda() is None
-    fused._cuda.cache_clear()
+        assert kernels._cuda() is None
+    kernels._cuda.cache_clear()
 
 
 def test_an_evaluation_writes_no_gradient():
     z, y = torch.randn(1000), (torch.rand(1000) < 0.2).float()
-    reaches = [Reach.to(FBeta(1).anchors(0.1), positive=side) for side in (False, True)]
-    costs = torch.tensor([0.3, 0.7, 0.0])
+    terms = both(FBeta(1).anchors(0.1))
+    costs = (0.3, 0.7, 0.0)
     for call in (
-        lambda grad: cpu.surrogate(z, y, None, None, *reaches, (1.0, 1.0), grad=grad),
-        lambda grad: cpu.tangent(z, y, None, None, costs, grad=grad),
+        lambda grad: surrogate(z, y, None, None, terms, (1.0, 1.0), grad=grad),
+        lambda grad: tangent(z, y, None, None, costs, grad=grad),
     ):
         (sums, gradient), (with_, some) = call(False), call(True)
         assert gradient is None

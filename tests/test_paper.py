@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from catalogue import batch
 from fbeta import Accuracy, BalancedAccuracy, Confusion, FBeta, GMean, Kappa, SoftLoss, SurrogateLoss
 from fbeta.losses import surrogate_loss
-from fbeta.losses.surrogate import Reach
-from fbeta.metrics import Anchors
+from fbeta.metrics import Anchors, AnchorTerm
 
 BETAS = [0.5, 1, 2, 3]
 
@@ -281,6 +280,6 @@ def test_pointwise_minimiser_is_not_calibrated():
     assert decides_positive(edge + 1e-3)
 
 
-def test_reach_refuses_an_anchor_inside_the_square():
+def test_a_term_refuses_an_anchor_inside_the_square():
     with pytest.raises(ValueError, match="inside ROC space"):
-        Reach.to(Anchors(0.5, 0.0), positive=False)
+        AnchorTerm.of(Anchors(0.5, 0.0), positive=False)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from catalogue import ANCHORED, LOSSES, batch
 from fbeta import MCC, FBeta, Kappa, SoftLoss, SurrogateLoss, TangentLoss
 from fbeta.losses import soft_loss, surrogate_loss, tangent_loss
-from fbeta.losses.running import cells, decisions
-from fbeta.losses.surrogate import Reaches
+from fbeta.losses.counting import cells, soft_decisions
+from fbeta.losses.surrogate import AnchorTerms
 from fbeta.losses.task import Batch
 
 prevalences = st.floats(1e-6, 1 - 1e-6) | st.sampled_from([1e-6, 0.5, 1 - 1e-6])
@@ -146,12 +146,12 @@ def test_gradcheck_surrogate_with_a_column_of_every_kind():
     """Near, far, beyond and at infinity, side by side."""
     z = torch.randn(5, 6, dtype=torch.float64, requires_grad=True)
     y = (torch.rand(5, 6) < 0.4).double()
-    reaches = Reaches(Kappa(), prevalence=[0.001, 0.3, 0.49, 0.5, 0.51, 0.9])(torch.float64)
-    assert torch.autograd.gradcheck(lambda z: surrogate_loss(z, y, reaches), z)
-    assert torch.autograd.gradgradcheck(lambda z: surrogate_loss(z, y, reaches), z)
+    terms = AnchorTerms(Kappa(), prevalence=[0.001, 0.3, 0.49, 0.5, 0.51, 0.9])(torch.float64)
+    assert torch.autograd.gradcheck(lambda z: surrogate_loss(z, y, terms), z)
+    assert torch.autograd.gradgradcheck(lambda z: surrogate_loss(z, y, terms), z)
     for k, p in enumerate([0.001, 0.3, 0.49, 0.5, 0.51, 0.9]):
         alone = surrogate_loss(z[:, k], y[:, k], Kappa().anchors(p))
-        torch.testing.assert_close(surrogate_loss(z, y, reaches)[:, k], alone)
+        torch.testing.assert_close(surrogate_loss(z, y, terms)[:, k], alone)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_gradcheck_soft(m):
     z.requires_grad_()
 
     def plain(z):
-        return soft_loss(cells(Batch(z, y, torch.ones_like(y)), decisions(z, soft=True), columns=False), m)
+        return soft_loss(cells(Batch(z, y, torch.ones_like(y)), soft_decisions(z), columns=False), m)
 
     assert torch.autograd.gradcheck(plain, z)
     assert torch.autograd.gradgradcheck(plain, z)

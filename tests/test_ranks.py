@@ -11,8 +11,8 @@ import torch.multiprocessing as mp
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from fbeta import MCC, FBeta, SoftLoss, SurrogateLoss, TangentLoss
-from fbeta.losses import ranks
+from fbeta import MCC, FBeta, RunningConfusion, SoftLoss, SurrogateLoss, TangentLoss, losses
+from fbeta.losses import kernels, ranks
 
 STEPS, FEATURES, LABELS = 4, 5, 3
 CASES = {
@@ -88,8 +88,6 @@ def work(rank, world, folder, dtype):
     for name, make in CASES.items():
         loss = make()
         results[name] = train(name, DistributedDataParallel(model_for(name).to(dtype)), loss, part, dtype)
-        dist.all_reduce(results[name]["values"])
-        results[name]["values"] /= world
         # an evaluation pass, alone on one rank: hangs nothing, changes nothing
         if rank == 0:
             before = {k: v.clone() for k, v in loss.state_dict().items()}
@@ -224,3 +222,93 @@ def work_apart(rank, world, folder):
 def test_groups_and_going_alone():
     with tempfile.TemporaryDirectory() as folder:
         mp.spawn(work_apart, (2, folder), nprocs=2)
+
+
+# Ranks whose batches take different paths: compiled on one, plain on another, whatever they hold.
+MIXED = {
+    "bce": lambda: losses.get("bce"),
+    "bce-sum": lambda: losses.get("bce", reduction="sum"),
+    "focal": lambda: losses.get("focal"),
+    **{name: CASES[name] for name in CASES if not name.endswith(("macro", "micro"))},
+}
+BATCHES = {  # rows of each rank, and which of them are strided
+    "unequal": ({2: [37, 11], 4: [20, 3, 24, 1]}, ()),
+    "empty": ({2: [48, 0], 4: [0, 30, 0, 18]}, ()),
+    "strided": ({2: [37, 11], 4: [20, 3, 24, 1]}, (1, 3)),
+    "empty and strided": ({2: [0, 48], 4: [0, 30, 10, 8]}, (1, 2)),
+}
+
+
+def mixed_step(loss, rows, strided):
+    """The value of a step with some of the rows, and the gradient by all logits."""
+    _, y, _ = data("tangent", 7, torch.float32)
+    z = torch.linspace(-2, 2, 48).requires_grad_()
+    wide = torch.stack([z, -z], 1)
+    value = loss(wide[rows, 0] if strided else z[rows], y[rows])
+    value.backward()
+    return value.detach(), z.grad
+
+
+def work_mixed(rank, world, folder):
+    join(rank, world, folder)
+    ranks.PATIENCE = timedelta(seconds=20)
+    found = {}
+    for kind, (sizes, strided) in BATCHES.items():
+        ends = torch.tensor([0, *sizes[world]]).cumsum(0).tolist()
+        rows = slice(ends[rank], ends[rank + 1])
+        for plain in (None, 0, 1):  # the rank that has no compiled kernels
+            kernels.ENABLED = plain != rank
+            for name, make in MIXED.items():
+                loss = make()
+                for _ in range(2):
+                    value, gradient = mixed_step(loss, rows, rank in strided)
+                dist.all_reduce(gradient)
+                state = {k: v.double() for k, v in loss.state_dict().items()}
+                found[kind, plain, name] = value, gradient / world, state
+    torch.save(found, f"{folder}/rank{rank}.pt")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+@pytest.mark.xdist_group("ranks")
+@pytest.mark.parametrize("world", [2, 4])
+def test_ranks_that_take_different_paths_agree(world):
+    """Neither waits for the other, both report the loss of all rows, and DDP averages to its gradient."""
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(work_mixed, (world, folder), nprocs=world)
+        got = [torch.load(Path(folder) / f"rank{r}.pt") for r in range(world)]
+    expected = {}
+    for name, make in MIXED.items():
+        loss = make()
+        for _ in range(2):
+            value, gradient = mixed_step(loss, slice(None), False)
+        expected[name] = value, gradient, {k: v.double() for k, v in loss.state_dict().items()}
+    for rank in range(world):
+        for (kind, plain, name), found in got[rank].items():
+            torch.testing.assert_close(
+                found,
+                expected[name],
+                rtol=2e-5,
+                atol=2e-6,
+                msg=lambda m, case=(kind, plain, name, rank): f"{case}: {m}",
+            )
+
+
+def work_evaluation(rank, world, folder):
+    """A validation loop with fewer batches on one rank: each counts its own rows, and nobody waits."""
+    join(rank, world, folder)
+    running = RunningConfusion(memory=None)
+    with torch.no_grad():
+        for _ in range(rank + 1):
+            running(torch.ones(4), torch.tensor([1.0, 0, 0, 0]))
+    assert float(running.confusion.total) == 4 * (rank + 1)
+    dist.all_reduce(running.counts)
+    assert float(running.confusion.total) == 12
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+@pytest.mark.xdist_group("ranks")
+def test_running_counts_of_a_validation_loop():
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(work_evaluation, (2, folder), nprocs=2)

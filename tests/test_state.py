@@ -372,12 +372,26 @@ class TestRunningConfusion:
         running.reset()
         assert running.confusion.total.item() == 0
 
-    def test_add_counts_even_in_evaluation(self):
-        running = RunningConfusion(memory=None).eval()
-        running(torch.ones(1), torch.ones(1))
-        assert running.confusion.total.item() == 0
-        running.add(torch.tensor([1.0, 0, 0, 0]))
-        assert running.confusion.total.item() == 1
+    @pytest.mark.parametrize("mode", ["eval", "no_grad", "inference"])
+    @pytest.mark.parametrize("options", [{}, {"task": "multilabel", "num_labels": 4}], ids=["rows", "labels"])
+    def test_a_call_counts_in_evaluation_too(self, mode, options):
+        """A validation loop that calls it wants its counts."""
+        z, y = (x.reshape(-1, 4) if options else x for x in batch(400))
+        running = RunningConfusion(memory=None, **options)
+        running.train(mode != "eval")
+        context = {
+            "eval": contextlib.nullcontext,
+            "no_grad": torch.no_grad,
+            "inference": torch.inference_mode,
+        }
+        with context[mode]():
+            for zs, ys in zip(z.split(37), y.split(37), strict=True):
+                running(zs, ys)
+        expected = Confusion.from_scores(z, y, cut=0.0, axis=0 if options else None)
+        for found, wanted in zip(running.confusion, expected, strict=True):
+            torch.testing.assert_close(found, wanted)
+        running.add(torch.ones_like(running.counts))
+        assert running.confusion.total.sum() == 400 + running.counts.numel()
 
 
 def test_softmax2_and_multilabel_shapes_of_none():

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from catalogue import CURVED, TRAINABLE, batch
 from fbeta import MCC, Confusion, FBeta, GMean, SoftLoss, SurrogateLoss, TangentLoss, metric
 from fbeta.losses import soft_loss, tangent_costs, tangent_loss
-from fbeta.losses.running import cells, decisions
-from fbeta.losses.task import Batch, read
+from fbeta.losses.counting import cells, soft_decisions
+from fbeta.losses.task import Batch, Reader
 
 # A finite population: 40 kinds of rows, each with a probability of being positive and a share of the rows.
 ETA = torch.sigmoid(torch.linspace(-5.0, 2.0, 40, dtype=torch.float64))
@@ -61,7 +61,7 @@ def test_few_numbers_are_the_same_in_numpy_and_in_torch(m, average, monkeypatch)
         Confusion(*torch.tensor([[50.0, 60, 0, 2], [20, 0, 5, 9], [30, 0, 0, 3], [400, 300, 95, 80]]))
     )
     found = loss.costs
-    monkeypatch.setattr("fbeta.losses.kernels.at_hand", lambda *_: False)
+    monkeypatch.setattr("fbeta.losses.kernels.formula.on_host", lambda *_: False)
     for a, b in zip(found, loss.costs, strict=True):
         assert torch.allclose(a, b, rtol=1e-13, atol=0)
 
@@ -95,7 +95,7 @@ def test_q_one_with_the_batchs_soft_counts_is_proportional_to_the_soft_metric(be
     z, y = batch()
     z.requires_grad_()
     m = FBeta(beta)
-    counts = cells(Batch(z, y, torch.ones_like(z)), decisions(z, soft=True), columns=False)
+    counts = cells(Batch(z, y, torch.ones_like(z)), soft_decisions(z), columns=False)
     by_soft = torch.autograd.grad(soft_loss(counts, m), z)[0]
     c0, c1 = tangent_costs(m, Confusion(*counts.detach()))
     scale = c0 + c1
@@ -365,5 +365,5 @@ def test_a_users_metric_trains():
 
 def test_read_is_what_losses_see():
     z, y = batch(10)
-    b = read(z.float(), y.bool())
+    b = Reader().read(z.float(), y.bool())
     assert b.logits.dtype == b.target.dtype == b.weight.dtype == torch.float32

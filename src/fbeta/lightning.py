@@ -23,8 +23,10 @@ except ImportError:  # pragma: no cover
 from fbeta import losses
 from fbeta.decisions import tune
 from fbeta.losses import Loss, TangentLoss
-from fbeta.losses.running import RunningConfusion, cells, decisions
-from fbeta.losses.task import Batch, read
+from fbeta.losses.counting import cells, hard_decisions
+from fbeta.losses.kernels.plain import Rows
+from fbeta.losses.running import RunningConfusion
+from fbeta.losses.task import Batch
 from fbeta.metrics import Confusion, Metric
 from fbeta.metrics import metric as read_metric
 
@@ -155,8 +157,8 @@ class MetricTask(L.LightningModule):
         inputs, target, weight = _parts(batch)
         logits = self(inputs)
         loss: Tensor = self.loss(logits, target, weight)
-        rows = self._read(logits.detach(), target, weight)
-        found = cells(rows, decisions(rows.logits, soft=False), columns=self.loss.columns).double()
+        rows = self.loss.reader.read(logits.detach(), target, weight)
+        found = cells(rows, hard_decisions(rows.logits), columns=self.loss.columns).double()
         self._counted = found if self._counted is None else self._counted + found
         self.log("train_loss", loss.detach(), prog_bar=True, batch_size=len(target))
         return loss
@@ -215,20 +217,9 @@ class MetricTask(L.LightningModule):
         score = self.score(self(batch[0] if isinstance(batch, tuple | list) else batch))
         return Prediction(score, self.decide(score))
 
-    def _read(self, logits: Tensor, target: Tensor, weight: Tensor | None) -> Batch:
-        return read(
-            logits,
-            target,
-            weight,
-            task=self.loss.task,
-            num_labels=self.loss.num_labels,
-            ignore_index=self.loss.ignore_index,
-            check=self.loss.check,
-        )
-
     def _collect(self, batch: Any) -> None:
         inputs, target, weight = _parts(batch)
-        self._seen.append(torch.stack(self._read(self(inputs), target, weight), dim=-1))
+        self._seen.append(torch.stack(self.loss.reader.read(self(inputs), target, weight), dim=-1))
 
     def _gather(self, loader: Any) -> Batch | None:
         """All rows that all ranks collected, one column a cut; None where there are none."""
@@ -247,7 +238,7 @@ class MetricTask(L.LightningModule):
         """Log the loss of all rows at once, and the metric at ½ and at the cut."""
         z, y, w = rows
         name = f"{stage}_{self.metric_name}"
-        found = {f"{stage}_loss": self.loss.loss_of(rows, None)}
+        found = {f"{stage}_loss": self.loss.loss_of(Rows(rows, self.loss.columns))}
         for key, called in ((name, z >= 0), (f"{name}_tuned", self.decide(z))):
             score = self.metric(_confusion(called, y, w, self.loss.columns)).mean()
             found[key] = torch.where(z.isnan().any(), torch.nan, score)

@@ -3,6 +3,7 @@
 Lee, Yang and Yoo (2021), "A Surrogate Loss Function for Optimization of F_β Score in Binary Classification with
 Imbalanced Data", https://arxiv.org/abs/2104.01459. In reading order, each importing only what stands above it:
 
+- `records`: result and state files that survive a kill, and which process works on what;
 - `protocol`: which runs there are, and the settings that they share;
 - `naming`: how runs and numbers are written in tables, figures and sentences;
 - `images`: the data sets, fetched and verified;

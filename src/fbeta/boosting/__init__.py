@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fbeta.boosting.lgbm import LGBMMetricClassifier as LGBMMetricClassifier
-    from fbeta.boosting.objectives import lightgbm_objective as lightgbm_objective
-    from fbeta.boosting.objectives import xgboost_objective as xgboost_objective
     from fbeta.boosting.xgb import XGBMetricClassifier as XGBMetricClassifier
+    from fbeta.learners.objectives import lightgbm_objective as lightgbm_objective
+    from fbeta.learners.objectives import xgboost_objective as xgboost_objective
 
 _HOME = {
-    "XGBMetricClassifier": "xgb",
-    "LGBMMetricClassifier": "lgbm",
-    "xgboost_objective": "objectives",
-    "lightgbm_objective": "objectives",
+    "XGBMetricClassifier": "fbeta.boosting.xgb",
+    "LGBMMetricClassifier": "fbeta.boosting.lgbm",
+    "xgboost_objective": "fbeta.learners.objectives",
+    "lightgbm_objective": "fbeta.learners.objectives",
 }
 
 __all__ = ["LGBMMetricClassifier", "XGBMetricClassifier", "lightgbm_objective", "xgboost_objective"]
@@ -32,7 +32,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'fbeta.boosting' has no attribute {name!r}")
     try:
-        value = getattr(importlib.import_module(f"fbeta.boosting.{_HOME[name]}"), name)
+        value = getattr(importlib.import_module(_HOME[name]), name)
     except ImportError as error:
         if "fbeta[boosting]" in str(error):
             raise

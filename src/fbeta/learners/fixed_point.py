@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fbeta.learners.crossfit import Array, CrossFit, Fit, Model, Score, cross_fit
-from fbeta.metrics import Confusion, Metric, check_prevalence, tangent_costs
+from fbeta.metrics import Confusion, Metric, check_prevalence, class_costs
 from fbeta.metrics import metric as read_metric
 
 
@@ -38,16 +38,11 @@ def costs(
     if not 0 < epsilon < 0.5:
         raise ValueError(f"epsilon must lie in (0, 0.5); got {epsilon!r}.")
     at = Confusion(*(np.asarray(x, dtype=np.float64) for x in confusion))
-    ignorant = Confusion.from_rates(0.5, 0.5, at.prevalence)
-    delta = np.full(np.broadcast(*at).shape, 0.5)
-    for point in (ignorant, at):  # the better of the two wins where it exists
-        with np.errstate(divide="ignore", invalid="ignore"):
-            c0, c1 = tangent_costs(m, point, None if stream is None else np.asarray(stream))
-            found = np.asarray(c0 / (c0 + c1), dtype=np.float64)
-        sound = np.isfinite(found) & np.isfinite(c0 + c1) & (c0 + c1 > 0)
-        delta = np.where(sound, found, delta)
-    c0 = np.clip(delta, epsilon, 1 - epsilon)
-    c1 = 1 - c0
+    rate = None if stream is None else np.asarray(stream)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ignorant = Confusion.from_rates(0.5, 0.5, at.prevalence)
+        fresh = class_costs(m, ignorant, stream=rate, xp=np)
+        c0, c1 = class_costs(m, at, fresh, stream=rate, epsilon=epsilon, xp=np)
     return (float(c0), float(c1)) if c0.ndim == 0 else (c0, c1)
 
 

@@ -1,7 +1,9 @@
-"""Losses that share one first argument, the metric, and take logits. One file each."""
+"""Losses that take logits and share one first argument, the metric. One file each, found by being in this folder."""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from typing import Any
 
 try:
@@ -25,6 +27,11 @@ from fbeta.losses.surrogate import SurrogateLoss, surrogate_loss
 from fbeta.losses.tangent import TangentLoss, tangent_loss
 from fbeta.metrics import tangent_costs
 from fbeta.spelling import did_you_mean
+
+# A loss is registered by being defined: a file in this folder is enough for `get` to find it.
+for _module in pkgutil.iter_modules(__path__):
+    if not _module.ispkg:
+        importlib.import_module(f"{__name__}.{_module.name}")
 
 __all__ = [
     "AnyLoss",
@@ -76,7 +83,7 @@ def get(name: str, metric: Any = None, **options: Any) -> Loss:
     >>> get("surrogate", metric="fbeta:beta=2", prevalence=0.1)
     SurrogateLoss(
       FBeta(beta=2.0), prevalence=0.1, task='binary', reduction='mean'
-      (reaches): Reaches()
+      (terms): AnchorTerms()
     )
     """
     if name not in Loss.registry:

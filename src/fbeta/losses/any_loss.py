@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fbeta.losses.running import decisions
+from fbeta.losses.counting import soft_decisions
 from fbeta.losses.soft import CountLoss
 
 
@@ -38,4 +38,4 @@ class AnyLoss(CountLoss, name="anyloss"):
     def squash(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """A and 1 − A."""
         # f − ½ = ½ tanh(z/2), with all digits where f is near ½.
-        return decisions(self.L / 2 * torch.tanh(logits / 2), soft=True)
+        return soft_decisions(self.L / 2 * torch.tanh(logits / 2))

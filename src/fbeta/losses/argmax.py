@@ -6,13 +6,18 @@ imbalance almost all of the target is offset, the same for every row, and little
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fbeta.losses.surrogate import box_cox
+from fbeta.losses.counting import Decisions, cells, class_cells, soft_decisions
+from fbeta.losses.elements import cast
+from fbeta.losses.kernels.plain import Rows
+from fbeta.losses.task import convert
+from fbeta.metrics.distance import box_cox
 
 
 def argmax_loss(logits: Tensor, target: Tensor, weights: Tensor, q: float | Tensor = 0.0) -> Tensor:
@@ -32,8 +37,36 @@ def argmax_loss(logits: Tensor, target: Tensor, weights: Tensor, q: float | Tens
     """
     # Not nll_loss: of maps on CUDA it refuses torch.use_deterministic_algorithms.
     log_f = F.log_softmax(logits, 1).gather(1, target.unsqueeze(1)).squeeze(1)
-    lost: Tensor = -box_cox(log_f, q)
+    lost: Tensor = -box_cox(log_f, q, torch)
     return weights.index_select(0, target.flatten()).reshape(target.shape) * lost
+
+
+@dataclass(frozen=True)
+class ArgmaxElements:
+    """`argmax_loss` at given weights and q.
+
+    >>> ArgmaxElements(torch.ones(2), 0.0)(torch.zeros(1, 2), torch.tensor([1]))
+    tensor([0.6931])
+    """
+
+    weights: Tensor
+    q: float | Tensor
+
+    def __call__(self, logits: Tensor, target: Tensor) -> Tensor:
+        """In the type of the logits."""
+        (q,) = cast((self.q,), logits.dtype)
+        return argmax_loss(logits, target, self.weights.to(logits.dtype), q)
+
+
+class ClassRows(Rows):
+    """Rows of many classes, counted by the largest score."""
+
+    def cells_of(self, decisions: Decisions, logits: Tensor) -> Tensor:
+        """TP, FP, FN and TN of each class against the rest."""
+        if decisions is not soft_decisions:
+            return class_cells(self.batch, columns=self.columns)
+        batch = convert(logits, *self.batch[1:], task="multiclass")
+        return cells(batch, decisions(batch.logits), columns=self.columns)
 
 
 def pairwise_weights(right: Any, wrong: Any, xp: Any = torch) -> Any:

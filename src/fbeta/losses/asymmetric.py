@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Unpack
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
+from fbeta.losses.elements import parts
 from fbeta.losses.focal import check_gamma, focused
-from fbeta.losses.module import Options, RowLoss
+from fbeta.losses.kernels.plain import Elements
+from fbeta.losses.module import RowLoss
+from fbeta.losses.options import Options
 
 
 def asymmetric_loss(
@@ -30,15 +33,15 @@ def asymmetric_loss(
 
     Reference: [ridnik2021]
     """
-    log_f, log_rest = F.logsigmoid(logits), F.logsigmoid(-logits)
-    missed, alarmed = focused(log_f, log_rest, gamma_pos), focused(log_rest, log_f, gamma_neg)
+    one, zero = parts(logits, target)
+    missed, alarmed = focused(one.logits, zero.logits, gamma_pos, gamma_neg)
     if clip:
-        shifted = torch.sigmoid(logits) - clip
+        shifted = torch.sigmoid(zero.logits) - clip
         easy = shifted <= 0
         # Easy negatives get a harmless number first: a slope of log 0 would be NaN even where it is not taken.
         some = torch.where(easy, 0.5, shifted)
-        alarmed = torch.where(easy, 0.0, focused(torch.log1p(-some), torch.log(some), gamma_neg))
-    return target * missed + (1 - target) * alarmed
+        alarmed = torch.where(easy, 0.0, -torch.exp(gamma_neg * torch.log(some)) * torch.log1p(-some))
+    return one.share * missed + zero.share * alarmed
 
 
 class AsymmetricLoss(RowLoss, name="asymmetric"):
@@ -84,6 +87,6 @@ class AsymmetricLoss(RowLoss, name="asymmetric"):
         )
         self.clip = float(clip)
 
-    def elements(self, logits: Tensor, target: Tensor) -> Tensor:
+    def elements(self) -> Elements:
         """Cross entropy under the focus of each class."""
-        return asymmetric_loss(logits, target, self.gamma_neg, self.gamma_pos, self.clip)
+        return partial(asymmetric_loss, gamma_neg=self.gamma_neg, gamma_pos=self.gamma_pos, clip=self.clip)

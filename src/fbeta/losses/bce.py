@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from fbeta.losses.kernels.plain import Elements
 from fbeta.losses.module import RowLoss
 from fbeta.losses.per_class import BalancedLoss
-from fbeta.losses.tangent import tangent_loss
+from fbeta.losses.tangent import TangentElements, tangent_loss
 
 
 def bce_loss(
@@ -45,9 +46,9 @@ class BCELoss(RowLoss, name="bce"):
 
     uses_metric = False
 
-    def elements(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Cross entropy."""
-        return bce_loss(logits, target, self.by_task((1.0, 1.0)))
+    def elements(self) -> Elements:
+        """Cross entropy: `bce_loss`."""
+        return TangentElements((*self.by_task((1.0, 1.0)), 0.0))
 
 
 class BalancedBCELoss(BalancedLoss, name="balanced-bce"):
@@ -67,6 +68,6 @@ class BalancedBCELoss(BalancedLoss, name="balanced-bce"):
     Reference: [lee2021], eq. bce_cbloss
     """
 
-    def elements(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Cross entropy under class weights."""
-        return bce_loss(logits, target, self.by_task(self.numbers(logits.dtype)))
+    def elements(self) -> Elements:
+        """Cross entropy under class weights: `bce_loss`."""
+        return TangentElements((*self.by_task(self.numbers), 0.0))

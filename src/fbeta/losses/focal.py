@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Unpack
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fbeta.losses.module import Options, RowLoss
+from fbeta.losses.elements import parts
+from fbeta.losses.kernels.plain import Elements
+from fbeta.losses.module import RowLoss
+from fbeta.losses.options import Options
 
 
 def focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0, alpha: float | None = None) -> Tensor:
@@ -27,21 +31,28 @@ def focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0, alpha: float 
     Reference: [lin2017], eqs. 4 and 5
     """
     a0, a1 = (1.0, 1.0) if alpha is None else (1.0 - alpha, alpha)
-    log_f, log_rest = F.logsigmoid(logits), F.logsigmoid(-logits)
-    missed, alarmed = focused(log_f, log_rest, gamma), focused(log_rest, log_f, gamma)
-    return a1 * target * missed + a0 * (1 - target) * alarmed
+    one, zero = parts(logits, target, (a0, a1))
+    missed, alarmed = focused(one.logits, zero.logits, gamma, gamma)
+    return one.share * missed + zero.share * alarmed
 
 
-def focused(log_right: Tensor, log_wrong: Tensor, gamma: float) -> Tensor:
-    r"""Cross entropy of the right class under the focus (1 − p)^γ, from log p and log(1 − p).
+def focused(one: Tensor, zero: Tensor, gamma_pos: float, gamma_neg: float) -> tuple[Tensor, Tensor]:
+    r"""Cross entropy of positives and negatives under their focus, (1 − f)^γ₊ and f^γ₋, from the logits of each.
 
     The power is exp(γ log(1 − p)): no power of zero, whose slope is infinite for γ < 1.
 
-    >>> half = torch.tensor(0.5).log()
-    >>> focused(half, half, gamma=1.0)
-    tensor(0.3466)
+    >>> focused(torch.tensor(0.0), torch.tensor(0.0), gamma_pos=1.0, gamma_neg=0.0)
+    (tensor(0.3466), tensor(0.6931))
     """
-    return -torch.exp(gamma * log_wrong) * log_right
+
+    def under(log_right: Tensor, log_wrong: Tensor, gamma: float) -> Tensor:
+        return -torch.exp(gamma * log_wrong) * log_right if gamma else -log_right
+
+    log_f, log_rest = F.logsigmoid(one), F.logsigmoid(-one)
+    missed = under(log_f, log_rest, gamma_pos)
+    if zero is not one:
+        log_f, log_rest = F.logsigmoid(zero), F.logsigmoid(-zero)
+    return missed, under(log_rest, log_f, gamma_neg)
 
 
 class FocalLoss(RowLoss, name="focal"):
@@ -84,9 +95,9 @@ class FocalLoss(RowLoss, name="focal"):
             )
         self.gamma, self.alpha = check_gamma("gamma", gamma), alpha
 
-    def elements(self, logits: Tensor, target: Tensor) -> Tensor:
+    def elements(self) -> Elements:
         """Cross entropy under focus."""
-        return focal_loss(logits, target, self.gamma, self.alpha)
+        return partial(focal_loss, gamma=self.gamma, alpha=self.alpha)
 
 
 def check_gamma(name: str, gamma: float) -> float:

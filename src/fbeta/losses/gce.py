@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from torch import Tensor
-
-from fbeta.losses.module import Options, RowLoss
-from fbeta.losses.surrogate import check_q
-from fbeta.losses.tangent import tangent_loss
+from fbeta.losses.kernels.plain import Elements
+from fbeta.losses.module import RowLoss
+from fbeta.losses.options import Options, check_q
+from fbeta.losses.tangent import TangentElements
 
 
 class GCELoss(RowLoss, name="gce"):
@@ -36,6 +35,6 @@ class GCELoss(RowLoss, name="gce"):
         super().__init__(metric, prevalence, **options)
         self.q = check_q(q)
 
-    def elements(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Generalised cross entropy."""
-        return tangent_loss(logits, target, self.by_task((1.0, 1.0)), self.q)
+    def elements(self) -> Elements:
+        """Generalised cross entropy: `tangent_loss` with equal costs."""
+        return TangentElements((*self.by_task((1.0, 1.0)), self.q))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
 import torch.nn.functional as F
 from torch import Tensor
 
-from fbeta.losses.module import Options
+from fbeta.losses.elements import cast, parts
+from fbeta.losses.kernels.plain import Elements
+from fbeta.losses.options import Options
 from fbeta.losses.per_class import PerClassLoss
 
 
@@ -31,9 +34,10 @@ def ldam_loss(
 
     Reference: [cao2019]
     """
-    d0, d1 = margins
-    missed, alarmed = -F.logsigmoid(scale * (logits - d1)), -F.logsigmoid(-scale * (logits + d0))
-    return target * missed + (1 - target) * alarmed
+    d0, d1 = cast(margins, logits.dtype)
+    one, zero = parts(logits, target)
+    missed, alarmed = F.logsigmoid(scale * (one.logits - d1)), F.logsigmoid(-scale * (zero.logits + d0))
+    return -one.share * missed - zero.share * alarmed
 
 
 class LDAMLoss(PerClassLoss, name="ldam"):
@@ -85,6 +89,6 @@ class LDAMLoss(PerClassLoss, name="ldam"):
         self.keep("class_counts", (max_margin * (rarer / n0) ** 0.25, max_margin * (rarer / n1) ** 0.25))
         self.scale = self.steepest = float(scale)
 
-    def elements(self, logits: Tensor, target: Tensor) -> Tensor:
+    def elements(self) -> Elements:
         """Cross entropy with margins."""
-        return ldam_loss(logits, target, self.numbers(logits.dtype), self.scale)
+        return partial(ldam_loss, margins=self.numbers, scale=self.scale)

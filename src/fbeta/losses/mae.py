@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from fbeta.losses.kernels.plain import Elements
 from fbeta.losses.module import RowLoss
 from fbeta.losses.per_class import BalancedLoss
-from fbeta.losses.tangent import tangent_loss
+from fbeta.losses.tangent import TangentElements, tangent_loss
 
 
 def mae_loss(
@@ -47,9 +48,9 @@ class MAELoss(RowLoss, name="mae"):
 
     uses_metric = False
 
-    def elements(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Absolute error."""
-        return mae_loss(logits, target, self.by_task((1.0, 1.0)))
+    def elements(self) -> Elements:
+        """Absolute error: `mae_loss`."""
+        return TangentElements((*self.by_task((2.0, 2.0)), 1.0))
 
 
 class BalancedMAELoss(BalancedLoss, name="balanced-mae"):
@@ -69,6 +70,7 @@ class BalancedMAELoss(BalancedLoss, name="balanced-mae"):
     Reference: [lee2021], eq. mae_cbloss
     """
 
-    def elements(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Absolute error under class weights."""
-        return mae_loss(logits, target, self.by_task(self.numbers(logits.dtype)))
+    def elements(self) -> Elements:
+        """Absolute error under class weights: `mae_loss`."""
+        w0, w1 = self.numbers
+        return TangentElements((*self.by_task((2.0 * w0, 2.0 * w1)), 1.0))

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from fbeta.losses.module import Options, RowLoss
+from fbeta.losses.module import RowLoss
+from fbeta.losses.options import Options
+from fbeta.losses.rates import per_column
 from fbeta.losses.weighting import Weighting, class_weights
 
 
 class PerClassLoss(RowLoss):
-    """A row loss with a number for negatives and one for positives; for macro multi-label a pair a label.
+    """A row loss with a number for negatives and one for positives; for macro multi-label one pair per label.
 
-    One pair is plain numbers and needs no device; several are a buffer.
+    A single pair is plain numbers and needs no device; several are a buffer.
     """
 
     uses_metric = False
@@ -23,15 +24,16 @@ class PerClassLoss(RowLoss):
 
     def keep(self, name: str, numbers: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]) -> None:
         """Keep the numbers of negatives and positives; `name` is what an error calls them."""
-        n0, n1 = (self._per_column(name, n) for n in numbers)
+        n0, n1 = (per_column(name, n, self.reader) for n in numbers)
         self.pair = None if self.columns else (float(n0), float(n1))
         self.remember("table", np.stack([n0, n1]))
 
-    def numbers(self, dtype: torch.dtype) -> tuple[float | Tensor, float | Tensor]:
-        """Give both numbers, in the logits' type."""
+    @property
+    def numbers(self) -> tuple[float | Tensor, float | Tensor]:
+        """Both numbers: floats, or tensors with one entry per label."""
         if self.pair is not None:
             return self.pair
-        n0, n1 = self.table.to(dtype)
+        n0, n1 = self.table
         return n0, n1
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fbeta.losses.running import decisions, one_of
+from fbeta.losses.counting import soft_decisions
+from fbeta.losses.options import one_of
 from fbeta.losses.soft import CountLoss
 
 
@@ -56,7 +57,7 @@ class ScoreOrientedLoss(CountLoss, name="score-oriented"):
     def squash(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """The probability that a threshold lies below f, and above."""
         if self.prior == "uniform":
-            return decisions(logits, soft=True)
+            return soft_decisions(logits)
         x = ((torch.sigmoid(logits) - self.mu) / self.delta).clamp(-1, 1)
         lean = x + torch.sin(math.pi * x) / math.pi
         return (1 + lean) / 2, (1 - lean) / 2

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from fbeta.losses.running import decisions
+from fbeta.losses.counting import soft_decisions
 from fbeta.losses.soft import CountLoss
 
 
@@ -46,4 +46,4 @@ class SigmoidF1Loss(CountLoss, name="sigmoid-f1"):
 
     def squash(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """S and 1 − S."""
-        return decisions(self.slope * (logits + self.offset), soft=True)
+        return soft_decisions(self.slope * (logits + self.offset))

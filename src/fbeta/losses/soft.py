@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from types import ModuleType
 from typing import Any, Unpack
 
 import torch
@@ -11,12 +10,13 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor
 
-from fbeta.losses import kernels as fused
 from fbeta.losses import ranks
-from fbeta.losses.module import Loss, Options, check_tensors
-from fbeta.losses.running import RunningConfusion, cells, decisions, one_of
-from fbeta.losses.surrogate import Reach, Reaches
-from fbeta.losses.task import Batch
+from fbeta.losses.counting import soft_decisions
+from fbeta.losses.kernels.plain import Beside, Counted, Rows, SoftScore, with_gradient_times
+from fbeta.losses.module import Loss, check_formula
+from fbeta.losses.options import Options, one_of
+from fbeta.losses.running import RunningConfusion
+from fbeta.losses.surrogate import AnchorTerms, Terms
 from fbeta.metrics import Confusion, Metric
 
 
@@ -33,10 +33,10 @@ def soft_loss(counts: Tensor, metric: Metric) -> Tensor:
 
     Reference: [pastor2013]; 'macro soft F-beta' in [lee2021]
     """
-    return 1.0 - metric(Confusion(*counts.unbind()))  # type: ignore[no-any-return]
+    return SoftScore(metric).value(Confusion(*counts.unbind()))  # type: ignore[no-any-return]
 
 
-def soft_log_loss(log_means: tuple[Tensor, Tensor, Tensor, Tensor], reaches: tuple[Reach, Reach]) -> Tensor:
+def soft_log_loss(log_means: tuple[Tensor, Tensor, Tensor, Tensor], terms: Terms) -> Tensor:
     r"""Log distance of the mean scores to the metric's anchors: the paper's loss of a whole set.
 
     .. math:: L = -\log(\operatorname{E}_+[f] - y_0) + \log(\operatorname{E}_-[f] - x_0)
@@ -47,22 +47,21 @@ def soft_log_loss(log_means: tuple[Tensor, Tensor, Tensor, Tensor], reaches: tup
     Shape: means ``(*)``; result ``(*)``.
 
     >>> from fbeta import FBeta
-    >>> a = FBeta(1).anchors(prevalence=0.5)
     >>> half = torch.tensor(0.5).log()
-    >>> soft_log_loss((half, half, half, half), (Reach.to(a, positive=False), Reach.to(a, positive=True)))
+    >>> soft_log_loss((half, half, half, half), AnchorTerms(FBeta(1), prevalence=0.5)(torch.float32))
     tensor(1.0986)
 
     Reference: [lee2021], last line of eq. surrogate_cbloss
     """
     one_yes, zero_yes, one_no, zero_no = log_means
-    negative, positive = reaches
-    rise = negative.of(_by_sign(negative.sign, zero_yes, zero_no))
-    fall = positive.of(_by_sign(positive.sign, one_yes, one_no))
-    return rise - fall
+    negative, positive = terms
+    alarmed = negative.value(_by_sign(negative.sign, zero_yes, zero_no), torch)
+    missed = positive.value(_by_sign(positive.sign, one_no, one_yes), torch)
+    return alarmed + missed  # type: ignore[no-any-return]
 
 
-def _by_sign(sign: float | Tensor, yes: Tensor, no: Tensor) -> Tensor:
-    return torch.where(sign > 0, yes, no) if isinstance(sign, Tensor) else yes if sign > 0 else no
+def _by_sign(sign: float | Tensor, wrong: Tensor, right: Tensor) -> Tensor:
+    return torch.where(sign > 0, wrong, right) if isinstance(sign, Tensor) else wrong if sign > 0 else right
 
 
 class CountLoss(Loss):
@@ -85,7 +84,7 @@ class CountLoss(Loss):
         **options: Unpack[Options],
     ) -> None:
         super().__init__(metric, prevalence, **options)
-        check_tensors(self.target_metric)
+        check_formula(self.target_metric)
         self.running = None
         if memory is not None:
             self.running = RunningConfusion(
@@ -108,53 +107,41 @@ class CountLoss(Loss):
         if self.running is not None:
             self.running.step()
 
-    def loss_of(self, batch: Batch, group: dist.ProcessGroup | None) -> Tensor:
+    def loss_of(self, rows: Rows, group: dist.ProcessGroup | None = None) -> Tensor:
         """Count softly, add what other ranks and the memory hold, evaluate."""
-        dtype = batch.logits.dtype
-        if self.running is not None:
-            # A memory must tell 1e-40 from nothing, or the log form would forget scores that it still pulls on.
-            batch = Batch(*(x.double() for x in batch))
-        mine = cells(batch, self.squash(batch.logits), columns=self.columns)
-        return self.loss_of_counts(mine, batch, group).to(dtype)
-
-    def loss_of_counts(self, mine: Tensor, batch: Batch | None, group: dist.ProcessGroup | None) -> Tensor:
-        """Add what other ranks and the memory hold to this batch's counts, evaluate and reduce."""
-        everyone = ranks.total(mine.double(), group)
-        training = self.training and torch.is_grad_enabled()
-        rows = everyone.sum(0)
-        there = rows != 0
-        beside = None
-        if group is not None or (self.running is not None and training):
-            rest = torch.zeros_like(everyone) if group is None else everyone - mine.detach().double()
-            if self.running is not None and training:
-                self.same_device(self.running.counts, mine)
-                rest = rest + self.running.counts
-                self.running.add(everyone)
-            # The gradient of the batch's mean, not of its small share in the memory; and R times for DDP's average.
-            lever = ranks.size(group) * (mine.detach().sum(0) + rest.sum(0)) / torch.where(there, rows, 1.0)
-            beside = rest.clamp(min=0).to(mine.dtype), lever.to(mine.dtype)
-        losses = self.of_counts(batch, mine, beside)
-        # An empty column (or batch) is no column.
-        total = torch.where(there, losses, 0.0).sum()
+        # A memory must tell 1e-40 from nothing, or the log form would forget scores that it still pulls on.
+        counted = rows.count(self.squash, exact=self.running is not None)
+        running = self.running if self.learning else None
+        if group is None and running is None and not self.columns:
+            return self.of_counts(counted, None).to(rows.dtype)
+        everyone, beside = ranks.total(counted.cells, group), None
+        if group is not None or running is not None:
+            beside = self._beside(counted.cells, everyone, running, group)
+        losses, there = self.of_counts(counted, beside).to(rows.dtype), everyone.sum(0) != 0
+        total = torch.where(there, losses, 0.0).sum()  # an empty column (or batch) is no column
         return total if self.reduction == "sum" else total / there.sum().clamp(min=1)
 
-    def of_counts(self, batch: Batch | None, mine: Tensor, beside: tuple[Tensor, Tensor] | None) -> Tensor:
-        """The loss of each column, from this batch's counts.
+    def _beside(
+        self,
+        mine: Tensor,
+        everyone: Tensor,
+        running: RunningConfusion | None,
+        group: dist.ProcessGroup | None,
+    ) -> Beside:
+        """What other ranks and the memory hold; the memory then takes this step in."""
+        rest = torch.zeros_like(everyone) if group is None else everyone - mine
+        if running is not None:
+            running.near(mine, type(self).__name__)
+            rest = rest + running.counts
+            running.add(everyone)
+        # The gradient of the batch's mean, not of its small share in the memory; and R times for DDP's average.
+        rows = everyone.sum(0)
+        lever = ranks.size(group) * (mine + rest).sum(0) / torch.where(rows != 0, rows, 1.0)
+        return Beside(rest.clamp(min=0), lever)
 
-        `beside`: the counts of the memory and the other ranks, and how much the gradient of this batch's is to grow.
-        """
-        counts = mine if beside is None else levered(mine, beside[1]) + beside[0]
-        # A few numbers from here on: in double precision 1 − π keeps its digits, however rare the negatives.
-        counts = counts.double()
-        # Where nothing was counted any counts will do; the caller drops the column.
-        counts = torch.where(counts.detach().sum(0) != 0, counts, 1.0)
-        if self.population is not None:
-            # As `Confusion.at_prevalence`, for positives and negatives at once.
-            called, left = counts[:2], counts[2:]
-            mass, share = called + left, torch.stack([self.population, 1 - self.population])
-            rate = called / torch.where(mass == 0, 1.0, mass)
-            counts = torch.cat([share * rate, share * (1 - rate)])
-        return soft_loss(counts, self.target_metric)
+    def of_counts(self, counted: Counted, beside: Beside | None) -> Tensor:
+        """The loss of each column, from this batch's counts and those beside them; 0 where nothing was counted."""
+        return counted.loss(SoftScore(self.target_metric), self.population, beside)
 
 
 class SoftLoss(CountLoss, name="soft"):
@@ -196,50 +183,26 @@ class SoftLoss(CountLoss, name="soft"):
         super().__init__(metric, prevalence, memory=memory, damping=damping, accumulate=accumulate, **options)
         one_of("form", form, ("plain", "log"))
         self.form = form
-        self.reaches = None
+        self.terms = None
         if form == "log":
             if self.prevalence is None:
                 raise ValueError(
                     "SoftLoss(form='log') needs prevalence (or class_counts): it places the anchors."
                 )
-            self.reaches = Reaches(self.target_metric, self.prevalence)
+            self.terms = AnchorTerms(self.target_metric, self.prevalence)
 
-    def squash(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """The scores f and 1 − f themselves."""
-        return decisions(logits, soft=True)
+    squash = staticmethod(soft_decisions)
 
-    def of_counts(self, batch: Batch | None, mine: Tensor, beside: tuple[Tensor, Tensor] | None) -> Tensor:
+    def loss_of(self, rows: Rows, group: dist.ProcessGroup | None = None) -> Tensor:
+        """Count softly, add what other ranks and the memory hold, evaluate."""
+        return super().loss_of(rows if self.terms is None else rows.plain, group)
+
+    def of_counts(self, counted: Counted, beside: Beside | None) -> Tensor:
         """One minus the metric of the counts, or the log distance of the mean scores to its anchors."""
-        if self.form == "plain":
-            return super().of_counts(batch, mine, beside)
-        assert batch is not None
-        return self._log_losses(batch, beside)
-
-    def fused_loss(
-        self,
-        kernels: ModuleType,
-        logits: Tensor,
-        target: Tensor,
-        weight: Tensor | None,
-        group: dist.ProcessGroup | None,
-    ) -> Tensor | None:
-        """One pass to count, one for the gradient."""
-        if self.form == "log":
-            return None  # its sums live in the log domain
-        if group is None and self.running is None:
-            value = fused.soft_score(
-                logits, target, weight, self.ignore_index, kernels, self.target_metric, self.population
-            )
-            if value is not None:
-                return value
-        count: Any = fused.SoftCounts.apply
-        mine = count(logits, target, weight, self.ignore_index, kernels)
-        loss = self.loss_of_counts(mine, None, group)
-        return loss.to(torch.promote_types(logits.dtype, torch.float32))
-
-    def _log_losses(self, batch: Batch, beside: tuple[Tensor, Tensor] | None) -> Tensor:
-        """The log form, in the log domain throughout: scores near 0 keep their gradient."""
-        z, y, w = batch
+        if self.terms is None:
+            return super().of_counts(counted, beside)
+        # In the log domain throughout: scores near 0 keep their gradient.
+        z, y, w = counted.batch
         axis = -2 if self.columns else None
         weights = torch.stack([w * y, w * (1 - y)])
         masses = weights.flatten(1, -2).sum(1) if self.columns else weights.flatten(1).sum(1)
@@ -249,22 +212,20 @@ class SoftLoss(CountLoss, name="soft"):
             for weight in weights
         ]
         if beside is not None:
-            rest, lever = beside
+            rest, lever = (x.to(z.dtype) for x in beside)
             masses = masses + rest[:2] + rest[2:]
-            sums = [torch.logaddexp(levered(x, lever), torch.log(r)) for x, r in zip(sums, rest, strict=True)]
+            sums = [
+                torch.logaddexp(with_gradient_times(x, lever), torch.log(r))
+                for x, r in zip(sums, rest, strict=True)
+            ]
         # Of TP, FP, FN, TN. A class that was never seen has no mean; its term is a constant without gradient.
         means = [
-            torch.where(mass > 0, log_sum - torch.log(mass), 0.0)
+            torch.where(mass != 0, log_sum - torch.log(mass), 0.0)
             for log_sum, mass in zip(sums, (*masses, *masses), strict=True)
         ]
-        assert self.reaches is not None
         one_yes, zero_yes, one_no, zero_no = means
-        return soft_log_loss((one_yes, zero_yes, one_no, zero_no), self.reaches(z.dtype))
-
-
-def levered(x: Tensor, lever: Tensor) -> Tensor:
-    """The value of x with `lever` times its gradient."""
-    return x.detach() + lever * (x - x.detach())
+        losses = soft_log_loss((one_yes, zero_yes, one_no, zero_no), self.terms(z.dtype))
+        return torch.where(masses.sum(0) != 0, losses, 0.0)
 
 
 def _log_sum(log_x: Tensor, weight: Tensor, axis: int | None) -> Tensor:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import ModuleType
-from typing import Any, Unpack
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import torch
-import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor
 
-from fbeta.losses import kernels as fused
-from fbeta.losses import ranks
-from fbeta.losses.argmax import argmax_loss, pairwise_weights
-from fbeta.losses.module import Loss, Options, check_tensors
-from fbeta.losses.running import RunningConfusion, cells, class_cells, classes, decisions, is_number, one_of
-from fbeta.losses.surrogate import box_cox, check_q
-from fbeta.losses.task import Batch, convert
-from fbeta.metrics import Confusion, tangent_costs
+from fbeta.losses.argmax import ArgmaxElements, ClassRows, pairwise_weights
+from fbeta.losses.counting import classes, hard_decisions, soft_decisions
+from fbeta.losses.elements import cast, parts
+from fbeta.losses.kernels.formula import evaluate
+from fbeta.losses.kernels.plain import Elements, Rows
+from fbeta.losses.memory import on_host
+from fbeta.losses.module import RowLoss, check_formula
+from fbeta.losses.options import Options, check_q, is_number, one_of
+from fbeta.losses.running import RunningConfusion
+from fbeta.metrics import Confusion, Metric
+from fbeta.metrics.costs import class_costs, stream_rate, tangent_costs
+from fbeta.metrics.distance import box_cox
 
 
 def tangent_loss(
@@ -39,13 +42,68 @@ def tangent_loss(
 
     Reference: [zhang2018], [narasimhan2015]
     """
-    c0, c1 = costs
-    missed: Tensor = -box_cox(F.logsigmoid(logits), q)
-    alarmed: Tensor = -box_cox(F.logsigmoid(-logits), q)
-    return c1 * target * missed + c0 * (1 - target) * alarmed
+    one, zero = parts(logits, target, costs)
+    missed, alarmed = (
+        box_cox(F.logsigmoid(one.logits), q, torch),
+        box_cox(F.logsigmoid(-zero.logits), q, torch),
+    )
+    return -one.share * missed - zero.share * alarmed  # type: ignore[no-any-return]
 
 
-class TangentLoss(Loss, name="tangent"):
+@dataclass(frozen=True)
+class TangentElements:
+    """`tangent_loss` at costs (c₀, c₁, q), numbers or tensors: plain torch calls it, compiled kernels know it by name.
+
+    >>> TangentElements((0.25, 0.75, 0.0))(torch.zeros(2), torch.tensor([1.0, 0.0]))
+    tensor([0.5199, 0.1733])
+    """
+
+    kernel: ClassVar[str] = "tangent"
+    numbers: Sequence[float | Tensor] | Tensor
+
+    def __call__(self, logits: Tensor, target: Tensor) -> Tensor:
+        """In the type of the logits."""
+        c0, c1, q = cast(self.numbers, logits.dtype)
+        return tangent_loss(logits, target, (c0, c1), q)
+
+
+@dataclass(frozen=True)
+class Pricing:
+    """How the state becomes costs: formulas of few numbers (see `fbeta.losses.kernels.formula`)."""
+
+    metric: Metric
+    warmup: float
+    epsilon: float
+    shared: bool
+    together: bool
+
+    def _costs(self, xp: Any, counts: Any, fresh: Any, **options: Any) -> tuple[Any, Any]:
+        own = {"warmup": self.warmup, "shared": self.shared, "together": self.together, "xp": xp}
+        return class_costs(self.metric, Confusion(*counts), (fresh[0], fresh[1]), **own, **options)
+
+    def __call__(
+        self, xp: Any, counts: Any, seen: Any, fresh: Any, population: Any, stream: Any, q: Any
+    ) -> tuple[Any, Any, Any]:
+        """Costs c₀ and c₁ within limits, and q, which is handed on."""
+        rate = stream_rate(population, stream, Confusion(*seen))
+        limits = {"population": population, "stream": rate, "epsilon": self.epsilon}
+        return *self._costs(xp, counts, fresh, **limits), q
+
+    def gains(self, xp: Any, counts: Any, fresh: Any, population: Any) -> tuple[Any, Any]:
+        """What a right negative and a right positive are worth in the population, without limits."""
+        return self._costs(xp, counts, fresh, population=population, epsilon=None)
+
+    def class_weights(
+        self, xp: Any, counts: Any, seen: Any, fresh: Any, population: Any, stream: Any, q: Any
+    ) -> tuple[Any, Any]:
+        """A weight for each of many classes, and q."""
+        wrong, right = self.gains(xp, counts, fresh, population)
+        weights, rate = pairwise_weights(right, wrong, xp), stream_rate(population, stream, Confusion(*seen))
+        # Rows of a class that training shows too often or too rarely count as the population has them.
+        return weights if rate is None else weights * xp.where(rate > 0, population / rate, 1.0), q
+
+
+class TangentLoss(RowLoss, name="tangent"):
     r"""Train any differentiable metric so that the threshold ½ is the right one.
 
     .. math:: L = \frac1n \sum_i c(y_i)\, \frac{1 - f_{y_i}^q}{q}, \qquad
@@ -64,8 +122,9 @@ class TangentLoss(Loss, name="tangent"):
     - `epsilon`: δ stays inside [ε, 1 − ε], so that both classes always pull.
     - `accumulate`: micro-batches in a step; None if you call `step` yourself.
 
-    Other arguments: see `Loss`. Macro multi-label keeps each column's own slope scale, micro pools. Multi-class
-    decides by the largest score: see `pairwise_weights`, and `gain` for the exact rule on probabilities.
+    Counts advance in training mode with gradients enabled alone. Other arguments: see `Loss`. Macro multi-label keeps
+    each column's own slope scale, micro pools. Multi-class decides by the largest score: see `pairwise_weights`, and
+    `gain` for the exact rule on probabilities.
 
     Shape: `logits` and `target` as the task says; result ``()``, or the target's shape if reduction is "none".
 
@@ -104,8 +163,17 @@ class TangentLoss(Loss, name="tangent"):
             raise ValueError(f"epsilon must lie in (0, 0.5); got {epsilon!r}.")
         if not (is_number(warmup) and warmup >= 0):
             raise ValueError(f"warmup is a number of positives from 0; got {warmup!r}.")
-        self.counts, self.warmup, self.epsilon = counts, warmup, epsilon
-        check_tensors(self.target_metric)
+        self.counts = counts
+        # Classes compete: they are trusted together.
+        self.pricing = Pricing(
+            self.target_metric,
+            warmup,
+            epsilon,
+            shared=self.columns and self.average != "each",
+            together=self.task == "multiclass",
+        )
+        self.counting = soft_decisions if counts == "soft" else hard_decisions
+        check_formula(self.target_metric)
 
         def counter() -> RunningConfusion:
             return RunningConfusion(
@@ -118,27 +186,31 @@ class TangentLoss(Loss, name="tangent"):
             )
 
         self.running = counter()
-        # A point that is handed in says nothing of the training stream: that is counted beside it.
+        # A point that is handed in says nothing of the training rows: those are counted beside it.
         self.seen = counter() if counts == "given" else None
         self.register_buffer("_q", torch.tensor(check_q(q), dtype=torch.float64))
         n0, n1 = self.class_counts or (None, None)
         stream = None if n1 is None else n1 / (n0 + n1)
         self.remember("population", self.prevalence)
         self.remember("stream", stream)
+        self.remember("fresh", self._fresh(stream))
+
+    def _fresh(self, stream: Any) -> Any:
+        """The costs of a network that knows nothing yet."""
         exclusive = self.task == "multiclass"
         if self.prevalence is None:
             # Nothing known: cross entropy, which for classes means no price on a wrong call of its own.
             fresh = np.array([0.0, 1.0] if exclusive else [0.5, 0.5])
             fresh = np.stack([fresh] * (self.num_labels or 1), axis=1) if self.columns else fresh
         else:
-            # A fresh network calls half of everything positive, or every class equally often.
+            # It calls half of everything positive, or every class equally often.
             called = 1 / (self.num_labels or 2) if exclusive else 0.5
             start = Confusion.from_rates(called, called, self.prevalence)
             fresh = np.stack(
                 np.broadcast_arrays(*tangent_costs(self.target_metric, start, None if exclusive else stream))
             )
         scale = fresh.sum(0)
-        self.remember("fresh", fresh / (scale if self.average == "each" else scale.mean()))
+        return fresh / (scale if self.average == "each" else scale.mean())
 
     @property
     def q(self) -> float:
@@ -148,10 +220,6 @@ class TangentLoss(Loss, name="tangent"):
     @q.setter
     def q(self, value: float) -> None:
         self._q.fill_(check_q(value))
-
-    def _power(self, dtype: torch.dtype) -> float | Tensor:
-        """q as a number where the host may look, which spares the branch that is not taken; else as a tensor."""
-        return self.q if fused.at_hand(self._q) else self._q.to(dtype)
 
     @property
     def operating_point(self) -> Confusion:
@@ -179,7 +247,7 @@ class TangentLoss(Loss, name="tangent"):
             )
         point, counted = Confusion(*c), self.running.confusion
         if self.seen is None and self.population is not None and bool((counted.positives > 0).all()):
-            point = point.at_prevalence(counted.prevalence)  # the stream goes on being the stream's
+            point = point.at_prevalence(counted.prevalence)  # the training rows keep their own rate
         positives = torch.where(point.positives > 0, point.positives, 1.0)
         full = (self.running.memory or 1.0) / positives
         self.running.set(Confusion(*(full * x for x in point)))
@@ -190,83 +258,40 @@ class TangentLoss(Loss, name="tangent"):
             if counter is not None:
                 counter.step()
 
-    def _prices(self) -> Tensor:
-        """(c₀, c₁) at the running operating point of the population."""
-        return _quickly(self._mixed, self.running.counts, self.fresh, self.population, None)
-
-    def _mixed(self, xp: Any, counts: Any, fresh: Any, population: Any, stream: Any) -> Any:
-        """(c₀, c₁), from a fresh network's to the counted ones, in arrays of `xp`: NumPy or torch."""
-        counted = Confusion(*counts)
-        at = counted if population is None else counted.at_prevalence(population)
-        found = xp.stack(tangent_costs(self.target_metric, at, stream))
-        total, positives = found.sum(0), counted.positives
-        # At a corner of ROC space a metric may have no slope at all; there a fresh network's costs serve.
-        sound = xp.isfinite(found).all(0) & (total > 0)
-        known = sound & (positives > 0) & (counted.negatives > 0)
-        # Both on the scale of one on average over columns, so that they can be mixed.
-        if self.average != "each":
-            total = xp.where(known, total, 0.0).sum() / known.sum().clip(1)
-        found = found / xp.where(total > 0, total, 1.0)
-        trust = (positives / self.warmup).clip(None, 1.0) if self.warmup else known * 1.0
-        if self.task == "multiclass":  # classes compete: they are trusted together
-            trust = xp.where(known, trust, 1.0).min()
-        return xp.where(known, trust * found + (1 - trust) * fresh, fresh)
-
-    def _stream(self) -> Tensor | None:
-        """The rate of positives in the training stream, where it may differ from the population's."""
-        rate: Tensor | None = _rate(self.population, self.stream, (self.seen or self.running).counts)
-        return rate
+    def _evaluate(self, formula: Any) -> Any:
+        """Costs, or class weights, and q: from what the state holds now."""
+        counts, seen, own = self.running.counts, self.seen, self._buffers
+        rows = counts if seen is None else seen.counts
+        numbers = counts, rows, own["fresh"], own["population"], own["stream"], own["_q"]
+        return evaluate(formula, *numbers, columns=self.columns)
 
     @property
     def costs(self) -> tuple[Tensor, Tensor]:
-        """The prices (c₀, c₁) that the next batch is weighed with; they sum to one (on average over columns)."""
-        c0, c1 = self._costs()
+        """The costs (c₀, c₁) that the next batch is weighed with; they sum to one (on average over columns)."""
+        c0, c1, _ = (torch.as_tensor(c, dtype=torch.float64) for c in self._evaluate(self.pricing))
         return c0, c1
-
-    def _costs(self) -> Tensor:
-        known = self.running.counts, self.fresh, self.population, self.stream
-        return _quickly(self._kept_inside, *known, (self.seen or self.running).counts)
-
-    def _kept_inside(self, xp: Any, counts: Any, fresh: Any, population: Any, stream: Any, seen: Any) -> Any:
-        """Prices with δ in [ε, 1 − ε], on a scale of one."""
-        prices = self._mixed(xp, counts, fresh, population, _rate(population, stream, seen))
-        scale = prices.sum(0)
-        delta = (prices[0] / scale).clip(self.epsilon, 1 - self.epsilon)
-        both = xp.stack([delta, 1 - delta])
-        # A macro average needs each column's own scale: dropping it would drop the weight on rare labels.
-        return both if self.average == "each" else both * (scale / scale.mean())
 
     @property
     def delta(self) -> Tensor:
-        """δ: the probability (in the training stream) from which f ≥ ½; F_β/(1 + β²) for F_β."""
+        """δ: the probability (in the training rows) from which f ≥ ½; F_β/(1 + β²) for F_β."""
         c0, c1 = self.costs
         return c0 / (c0 + c1)
 
     @property
     def gain(self) -> tuple[Tensor, Tensor]:
         """Gain a and offset b of each class (multi-class): call the class with the largest a·η − b."""
-        b, right = self._prices()
+        numbers = self.running.counts, self.fresh, self.population
+        b, right = (torch.as_tensor(x) for x in evaluate(self.pricing.gains, *numbers, columns=self.columns))
         a = b + right
         return a / a.mean(), b / a.mean()
-
-    def _class_weights(self) -> Tensor:
-        """A weight for each class (multi-class)."""
-        if not self.columns:  # pooled over classes, a wrong call costs the same whatever it is
-            return self._q.new_ones(self.num_labels or 1)
-        known = self.running.counts, self.fresh, self.population, self.stream
-        return _quickly(self._weighed, *known, (self.seen or self.running).counts)
-
-    def _weighed(self, xp: Any, counts: Any, fresh: Any, population: Any, stream: Any, seen: Any) -> Any:
-        wrong, right = self._mixed(xp, counts, fresh, population, None)
-        weights, rate = pairwise_weights(right, wrong, xp), _rate(population, stream, seen)
-        # Rows of a class that the stream shows too often or too rarely count as the population has them.
-        return weights if rate is None else weights * xp.where(rate > 0, population / rate, 1.0)
 
     def probability(self, logits: Tensor) -> Tensor:
         r"""Turn logits of a model trained with this loss into probabilities of the population (q < 1).
 
         .. math:: \operatorname{logit} \eta = (1 - q)\,z - \log\frac{c_1}{c_0}
                   + \log\frac{\pi}{1 - \pi} - \log\frac{\pi_s}{1 - \pi_s}
+
+        Where the host cannot look at q (in an exported program) q = 1 gives NaN instead of an error.
 
         Shape: any for one operating point, ``(N, K)`` for macro multi-label; the same comes back. For "softmax2"
         ``(N, 2)`` gives ``(N,)``, and maps ``(N, 2, H, W)`` give ``(N, H, W)``.
@@ -277,9 +302,9 @@ class TangentLoss(Loss, name="tangent"):
         """
         if self.task == "multiclass":
             raise ValueError(
-                "probability is for one column a decision; for classes use `gain` and argmax_rule."
+                "probability is for decisions of one column each; for classes use `gain` and argmax_rule."
             )
-        if self.q == 1.0:
+        if on_host(self._q) and self.q == 1.0:
             raise ValueError(
                 "At q = 1 the loss is linear in f and its logits hold no probability; use q < 1."
             )
@@ -291,94 +316,37 @@ class TangentLoss(Loss, name="tangent"):
             raise ValueError(f"logits must have {self.num_labels} columns; got {tuple(logits.shape)}.")
         c0, c1 = self.costs
         shift = torch.log(c0) - torch.log(c1)
-        stream = self._stream()
-        if self.population is not None and stream is not None:
+        stream = stream_rate(
+            self.population, self.stream, Confusion(*(self.seen or self.running).counts.unbind())
+        )
+        if stream is not None and self.population is not None:
             moved = torch.logit(self.population) - torch.logit(stream)
-            # Before the first batch nothing is known of the stream.
+            # Before the first batch nothing is known of the training rows.
             shift = shift + torch.where(moved.isfinite(), moved, 0.0)
         dtype = torch.promote_types(logits.dtype, torch.float32)
-        return torch.sigmoid((1 - self._q).to(dtype) * logits.to(dtype) + shift.to(dtype))
+        slope = torch.where(self._q < 1, 1 - self._q, torch.nan)
+        return torch.sigmoid(slope.to(dtype) * logits.to(dtype) + shift.to(dtype))
 
-    def fused_loss(
-        self,
-        kernels: ModuleType,
-        logits: Tensor,
-        target: Tensor,
-        weight: Tensor | None,
-        group: dist.ProcessGroup | None,
-    ) -> Tensor | None:
-        """One pass for loss, gradient and counts."""
-        self.same_device(self.running.counts, logits)
-        costs = kernels.costs(self)
-        if costs is None:
-            costs = torch.cat([self._costs(), self._q.reshape(1)])
-        soft = self.counts == "soft"
-
-        def run(z: Tensor, factor: float, grad: bool) -> tuple[Tensor, Tensor | None]:
-            sums, gradient = kernels.tangent(
-                z, target, weight, self.ignore_index, costs, factor, soft, grad=grad
-            )
-            return sums, gradient
-
-        def plain(batch: Batch) -> Tensor:
-            c0, c1, q = costs.to(batch.logits.dtype)
-            return tangent_loss(batch.logits, batch.target, (c0, c1), q)
-
-        value, sums = self.row_sum(kernels, (logits, target, weight), run, plain, group)
-        counter = self.seen or self.running
-        if self.training and torch.is_grad_enabled() and not kernels.advance(counter, sums):
-            counter.add(sums[2:])
-        return value
-
-    def batch_of(self, logits: Tensor, target: Tensor, weight: Tensor | None) -> Batch:
+    def rows_of(self, logits: Tensor, target: Tensor, weight: Tensor | None) -> Rows:
         """For many classes no columns: the largest score needs the true class's alone."""
         if self.task == "multiclass":
-            return classes(logits, target, weight, ignore_index=self.ignore_index)
-        return super().batch_of(logits, target, weight)
-
-    def loss_of(self, batch: Batch, group: dist.ProcessGroup | None) -> Tensor:
-        """Weigh the batch with the costs of the state before it, then count it."""
-        z, y, w = batch
-        self.same_device(self.running.counts, z)
-        if self.task == "multiclass":
-            elements = argmax_loss(z, y, self._class_weights().to(z.dtype), self._power(z.dtype))
+            self.reader.validate(logits, target, weight)
+            batch = classes(logits, target, weight, ignore_index=self.ignore_index)
+            rows: Rows = ClassRows(batch, self.columns)
         else:
-            c0, c1 = (c.to(z.dtype) for c in self.costs)
-            elements = tangent_loss(z, y, (c0, c1), self._power(z.dtype))
-        total = w.detach().sum()
-        if self.training and torch.is_grad_enabled():
-            found = self._count(batch)
-            sums = ranks.total(torch.cat([total.to(found.dtype).reshape(1), found.flatten()]), group)
-            (self.seen or self.running).add(sums[1:].reshape(found.shape))
-            total = sums[0]
-        return self.reduce(elements, w, total, group)
+            rows = super().rows_of(logits, target, weight)
+        self.running.near(logits, type(self).__name__)
+        return rows
 
-    def _count(self, batch: Batch) -> Tensor:
-        """The cells of a batch, by the decisions that feed the operating point."""
-        soft = self.counts == "soft"
-        if self.task == "multiclass":
-            if not soft:
-                return class_cells(batch, columns=self.columns)
-            batch = convert(batch.logits.detach(), batch.target, batch.weight, task=self.task)
-        return cells(batch, decisions(batch.logits.detach(), soft=soft), columns=self.columns)
+    def elements(self) -> Elements:
+        """Cross entropy of the q family, at the costs of the state before this batch."""
+        if self.task != "multiclass":
+            return TangentElements(self._evaluate(self.pricing))
+        if not self.columns:  # pooled over classes, a wrong call costs the same whatever it is
+            q = self.q if on_host(self._q) else self._q
+            return ArgmaxElements(self._q.new_ones(self.num_labels or 1), q)
+        return ArgmaxElements(*self._evaluate(self.pricing.class_weights))
 
-
-def _rate(population: Any, stream: Any, seen: Any) -> Any:
-    """The rate of positives in the stream, told or counted; None where told nothing: it is the population's."""
-    if population is None:
-        return None
-    if stream is not None:
-        return stream
-    rate = Confusion(*seen).prevalence
-    known = ((rate > 0) & (rate < 1)) * 1.0
-    return known * rate + (1.0 - known) * population  # until both classes were seen it is the population's
-
-
-def _quickly(compute: Callable[..., Any], *numbers: Tensor | None) -> Tensor:
-    """Compute with NumPy where the host has the numbers, which is done before torch has begun; else with torch."""
-    if not fused.at_hand(*numbers):
-        found: Tensor = compute(torch, *numbers)
-        return found
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # [()] makes a number of an array without axes: quicker still.
-        return torch.from_numpy(compute(np, *(x if x is None else x.numpy()[()] for x in numbers)))
+    def advance(self, cells: Any) -> None:
+        """Count the rows of a step."""
+        (self.seen or self.running).add(cells)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from fbeta.losses.memory import on_host
+from fbeta.losses.options import one_of
 
 #: "binary": logits and target alike, any shape. "softmax2": logits (N, 2, *), integer target (N, *).
 #: "multilabel": logits and target (N, K). "multiclass": logits (N, C, *), integer target (N, *).
 TASKS = ("binary", "softmax2", "multilabel", "multiclass")
 #: Tasks with a column for each label or class.
 WIDE = ("multilabel", "multiclass")
+#: Over labels or classes; "each" takes labels for problems of their own.
+AVERAGES = ("macro", "micro", "each")
 
 
 class Batch(NamedTuple):
@@ -26,48 +32,60 @@ class Batch(NamedTuple):
     weight: Tensor
 
 
-def read(
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    *,
-    task: str = "binary",
-    num_labels: int | None = None,
-    ignore_index: int | None = None,
-    check: bool | None = None,
-) -> Batch:
-    """Check a caller's tensors and bring them to one form: `validate`, then `convert`.
+@dataclass(frozen=True)
+class Reader:
+    """What a caller's tensors are taken for: the task, its columns, a target to ignore, and which values are looked at.
 
-    >>> read(torch.tensor([[0.0, 2.0]]), torch.tensor([1]), task="softmax2")
+    `check` looks at values as well as shapes: True always (it waits for the device), False never, None where that is
+    possible without waiting (on the CPU, outside of compilation and transforms). NaN logits are refused by True
+    alone: gradient scaling needs them to pass.
+
+    >>> Reader("softmax2").read(torch.tensor([[0.0, 2.0]]), torch.tensor([1]))
     Batch(logits=tensor([2.]), target=tensor([1.]), weight=tensor([1.]))
     """
-    validate(logits, target, weight, task=task, num_labels=num_labels, ignore_index=ignore_index, check=check)
-    return convert(logits, target, weight, task=task, ignore_index=ignore_index)
 
+    task: str = "binary"
+    num_labels: int | None = None
+    average: str = "macro"
+    ignore_index: int | None = None
+    check: bool | None = None
 
-def validate(
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    *,
-    task: str = "binary",
-    num_labels: int | None = None,
-    ignore_index: int | None = None,
-    check: bool | None = None,
-) -> None:
-    """Refuse tensors that do not fit the task.
+    def __post_init__(self) -> None:
+        task, labels = self.task, self.num_labels
+        one_of("task", task, TASKS)
+        least = 2 if task == "multiclass" else 1
+        if task in WIDE and (labels is None or labels < least):
+            raise ValueError(
+                f"task={task!r} needs num_labels (the number of labels or classes, from {least}); got {labels!r}. "
+                "State must have its shape before load_state_dict."
+            )
+        if task not in WIDE and labels is not None:
+            raise ValueError(
+                f"num_labels belongs to task='multilabel' or 'multiclass'; got it with {task!r}."
+            )
+        one_of("average", self.average, AVERAGES if task == "multilabel" else AVERAGES[:2])
 
-    `check` looks at values as well as shapes: True always (it waits for the device), False never, None where
-    it costs no wait (on the CPU, outside compilation), and then NaN logits pass through, as gradient
-    scaling needs them to.
+    @property
+    def columns(self) -> bool:
+        """Whether labels or classes are counted and priced apart."""
+        return self.task in WIDE and self.average != "micro"
 
-    >>> validate(torch.zeros(2), torch.tensor([1, 0]))
-    """
-    _check_shapes(logits, target, weight, task, num_labels)
-    free = target.device.type == "cpu" and not torch.compiler.is_compiling()
-    if check or (check is None and free):
-        last = (num_labels or 2) - 1 if task == "multiclass" else 1
-        _check_values(logits, target, weight, ignore_index, last=last, nan=bool(check))
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one number per column."""
+        return (self.num_labels or 1,) if self.columns else ()
+
+    def validate(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> None:
+        """Refuse tensors that do not fit the task."""
+        check_shapes(logits, target, weight, self.task, self.num_labels)
+        if self.check or (self.check is None and on_host(target, weight)):
+            last = (self.num_labels or 2) - 1 if self.task == "multiclass" else 1
+            check_values(logits, target, weight, self.ignore_index, last=last, nan=bool(self.check))
+
+    def read(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Batch:
+        """Check tensors and bring them to one form, shape and type."""
+        self.validate(logits, target, weight)
+        return convert(logits, target, weight, task=self.task, ignore_index=self.ignore_index)
 
 
 def convert(
@@ -85,9 +103,7 @@ def convert(
     """
     # Half precision holds the input, not the arithmetic.
     dtype = torch.promote_types(logits.dtype, torch.float32)
-    z = logits.to(dtype)
-    if task == "softmax2":
-        z = z[:, 1] - z[:, 0]
+    z = margin(logits) if task == "softmax2" else logits.to(dtype)
     if task == "multiclass":
         z, target = z.movedim(1, -1).reshape(-1, z.shape[1]), target.reshape(-1, 1)
         weight = None if weight is None else weight.reshape(-1, 1)
@@ -102,6 +118,16 @@ def convert(
     if kept is not None:
         w = torch.where(kept, w, zero)
     return Batch(z, target.to(dtype), w)
+
+
+def margin(logits: Tensor) -> Tensor:
+    """The one logit z = l₁ − l₀ of two softmax columns, in at least single precision.
+
+    >>> margin(torch.tensor([[1.0, 3.0]]))
+    tensor([2.])
+    """
+    z = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return z[:, 1] - z[:, 0]
 
 
 def one_against_rest(logits: Tensor) -> Tensor:
@@ -130,26 +156,13 @@ def keeps(target: Tensor, ignore_index: int) -> Tensor:
     return (target if target.is_floating_point() else target.long()) != ignore_index
 
 
-def check_task(task: str, num_labels: int | None) -> None:
-    """Refuse an unknown task, or a multi-label one of unknown width.
-
-    >>> check_task("multilabel", 3)
-    """
-    if task not in TASKS:
-        raise ValueError(f"task must be one of {', '.join(TASKS)}; got {task!r}.")
-    least = 2 if task == "multiclass" else 1
-    if task in WIDE and (num_labels is None or num_labels < least):
-        raise ValueError(
-            f"task={task!r} needs num_labels (the number of labels or classes, from {least}); got {num_labels!r}. "
-            "State must have its shape before load_state_dict."
-        )
-    if task not in WIDE and num_labels is not None:
-        raise ValueError(f"num_labels belongs to task='multilabel' or 'multiclass'; got it with {task!r}.")
-
-
-def _check_shapes(
-    logits: Tensor, target: Tensor, weight: Tensor | None, task: str, num_labels: int | None
+def check_shapes(
+    logits: Tensor, target: Tensor, weight: Tensor | None, task: str = "binary", num_labels: int | None = None
 ) -> None:
+    """Refuse tensors whose types or shapes do not fit the task, and say what would.
+
+    >>> check_shapes(torch.zeros(2), torch.tensor([1, 0]), None)
+    """
     for name, x in (("logits", logits), ("target", target), ("weight", weight)):
         if x is not None and not isinstance(x, Tensor):
             raise TypeError(f"{name} must be a tensor; got {type(x).__name__}. Use torch.as_tensor({name}).")
@@ -166,7 +179,7 @@ def _check_shapes(
             raise ValueError(
                 f"task={task!r} wants logits (N, {classes}) and target (N,), or maps (N, {classes}, H, W) and "
                 f"(N, H, W); got {shape} and {wanted}."
-                + (" For one logit a row use task='binary'." if shape == wanted else "")
+                + (" For one logit per row use task='binary'." if shape == wanted else "")
             )
         if target.is_floating_point():
             known = "0 or 1" if classes == 2 else f"0 to {(classes or 0) - 1}"
@@ -199,9 +212,19 @@ def _check_shapes(
         )
 
 
-def _check_values(
-    logits: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int | None, *, last: int, nan: bool
+def check_values(
+    logits: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int | None = None,
+    *,
+    last: int = 1,
+    nan: bool = False,
 ) -> None:
+    """Refuse targets outside [0, last], weights that are not finite and zero or more, and with `nan` NaN logits.
+
+    >>> check_values(torch.zeros(2), torch.tensor([1, 0]))
+    """
     if ignore_index is None and not nan and _within(target, last) and (weight is None or _within(weight)):
         return  # the usual case, in one look at each
     kept = torch.ones_like(target, dtype=torch.bool) if ignore_index is None else keeps(target, ignore_index)

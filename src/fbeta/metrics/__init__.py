@@ -2,7 +2,8 @@
 
 from fbeta.metrics.anchors import Anchors, Pole
 from fbeta.metrics.confusion import Cell, Confusion, divide, root
-from fbeta.metrics.costs import tangent_costs
+from fbeta.metrics.costs import class_costs, tangent_costs
+from fbeta.metrics.distance import AnchorTerm
 from fbeta.metrics.formulas import (
     MCC,
     Accuracy,
@@ -27,6 +28,7 @@ metric = as_metric
 __all__ = [
     "MCC",
     "Accuracy",
+    "AnchorTerm",
     "Anchors",
     "BalancedAccuracy",
     "Cell",
@@ -46,6 +48,7 @@ __all__ = [
     "Tversky",
     "as_metric",
     "check_prevalence",
+    "class_costs",
     "divide",
     "metric",
     "root",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from fbeta import losses
-from fbeta.losses import SurrogateLoss, tangent_costs, tangent_loss
-from fbeta.metrics import Confusion, FBeta
+from fbeta.losses import SurrogateLoss, tangent_loss
+from fbeta.metrics import Confusion, FBeta, class_costs
 from fbeta_reproduction.protocol import Run
 from fbeta_reproduction.readings.alternatives import READINGS
 from fbeta_reproduction.readings.remedies import BLENDS, Scheduled
@@ -59,8 +60,7 @@ def loss_on(run: Run, class_counts: tuple[int, int], margins: NDArray[Any], targ
         if run.loss == "tangent" and run.beta is not None:
             metric = FBeta(run.beta)
             at = Confusion.from_scores(margins, target, cut=0.0)
-            c0, c1 = tangent_costs(metric, at)
-            if not c0 + c1 > 0:  # nothing predicted: no slope
-                return float("nan")
-            return float(tangent_loss(z, y, (c0 / (c0 + c1), c1 / (c0 + c1)), q=run.q).mean())
+            # Where nothing is predicted the metric has no slope, and the loss no value.
+            costs = class_costs(metric, at, fresh=(math.nan, math.nan), xp=np)
+            return float(tangent_loss(z, y, costs, q=run.q).mean())
         return float(loss_of(replace(run, remedy=None), class_counts).eval()(z, y))

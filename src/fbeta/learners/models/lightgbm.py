@@ -117,6 +117,6 @@ class LightGBM(BoosterLearner):
 
     def objective_for(self, goal: Goal, **options: Any) -> Any:
         """An objective for `lightgbm.train`."""
-        from fbeta.boosting.objectives import lightgbm_objective
+        from fbeta.learners.objectives import lightgbm_objective
 
         return lightgbm_objective(goal.metric, **options)

@@ -112,6 +112,6 @@ class XGBoost(BoosterLearner):
 
     def objective_for(self, goal: Goal, **options: Any) -> Any:
         """An objective for `xgboost.train`."""
-        from fbeta.boosting.objectives import xgboost_objective
+        from fbeta.learners.objectives import xgboost_objective
 
         return xgboost_objective(goal.metric, **options)

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fbeta.metrics import Anchors
+from fbeta.metrics import Anchors, AnchorTerm
 from fbeta.report.explain import Explanation
 from fbeta.report.explain.population import rates
 from fbeta.report.explain.sentences import times
@@ -44,12 +44,12 @@ def term(anchor: float, q: Array, *, positive: bool, scale: float = 1.0) -> Arra
 
     Reference: [lee2021], figure 1
     """
-    place = 1 - q if positive else q
-    start = 1.0 if positive else 0.0
+    one = AnchorTerm.at(anchor, positive, scale)
     with np.errstate(divide="ignore"):
-        rise = np.log(np.abs(place - anchor) / abs(start - anchor))
-    grows = (anchor <= 0) != positive  # the distance grows with the error
-    return scale * (rise if grows else -rise)
+        near = np.log(np.append(q, 0.0) if one.sign > 0 else np.append(1 - q, 1.0))
+        value = one.value(near, np)
+    rise: Array = value[:-1] - value[-1]
+    return rise
 
 
 def figure_1(e: Explanation, n: int = 241) -> tuple[list[Curve], list[Curve]]:

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fbeta.boosting.gradients import FAR, Floats, Gradients, Side
 from fbeta.decisions.calibration import sigmoid
-from fbeta.learners import costs as costs_at
-from fbeta.metrics import Anchors, Confusion, Metric, check_prevalence
+from fbeta.learners.fixed_point import costs as costs_at
+from fbeta.learners.gradients import Floats, Gradients
+from fbeta.metrics import AnchorTerm, Confusion, Metric, check_prevalence
 from fbeta.metrics import metric as read_metric
+from fbeta.metrics.distance import CROSS_ENTROPY, FAR
 
-#: Cross entropy: log distances to the corner where all is right.
-CROSS_ENTROPY = Anchors(1.0, 0.0)
 LOSSES = ("tangent", "surrogate")
 
 
@@ -148,11 +147,8 @@ class Objective:
         share = _share(y, weight)
         if self.loss == "surrogate":
             anchors = self.metric.anchors(share if self.prevalence is None else self.prevalence)
-        sides = (
-            Side.of(anchors, positive=False, q=self.q),
-            Side.of(anchors, positive=True, q=self.q),
-        )
-        rows = Gradients(y, weight, sides, (1.0, 1.0))
+        negative, positive = (AnchorTerm.of(anchors, positive=one, q=self.q) for one in (False, True))
+        rows = Gradients(y, weight, (negative, positive), (1.0, 1.0))
         rows.set_prices(self._prices(rows))
         return rows
 
@@ -207,7 +203,7 @@ def xgboost_objective(
 
     Give XGBoost ``base_score=objective.start(y)``; without it every custom objective begins at a score of its own.
     With q = 0 and fixed costs the built-in ``binary:logistic`` with row weights c_y is the same model and faster still;
-    this objective is for costs that move, q > 0 and the surrogate. Hessians are positive: `fbeta.boosting.gradients`
+    this objective is for costs that move, q > 0 and the surrogate. Hessians are positive: `fbeta.metrics.distance`
     says how.
 
     Shape: scores, labels and weights ``(n,)``; gradient and Hessian ``(n,)``.
