@@ -36,7 +36,8 @@ class CompiledRows(Rows, ABC):
     ) -> tuple[Any, Tensor | None]:
         """(Σwℓ, Σw, TP, FP, FN, TN), and factor·w·∂ℓ/∂z if a gradient is wanted; counts are `soft` or hard.
 
-        Sums are floats where the host has them, else a tensor of double precision.
+        "linear" is the tangent loss at q = 1, of which either the counts or the gradient are wanted. Sums are floats
+        where the host has them, else a tensor of double precision.
         """
 
     @abstractmethod
@@ -70,7 +71,7 @@ class CompiledRows(Rows, ABC):
         """One pass to count; a second one, in the backward pass, for the gradient."""
         if squash is not soft_decisions:
             return self.plain.count(squash, exact)
-        sums, _ = self.run("tangent", (0.0, 0.0, 1.0), True, 1.0, False)
+        sums, _ = self.run("linear", (0.0, 0.0, 1.0), True, 1.0, False)
         return _CompiledCounted(self, sums[2:], exact)
 
     def attach(self, value: Any, work: _CompiledWeighed | _CompiledCounted) -> Tensor:
@@ -162,11 +163,15 @@ class _CompiledCounted(Counted):
         return self.rows.attach(found[0], self)
 
     def gradient(self, upstream: Tensor, again: Callable[[], CompiledRows]) -> Tensor:
-        (c0, c1, q), (_, _, beside) = self.costs, self.question
+        costs, beside = self.costs, self.question[2]
         by: Any = upstream if beside is None else upstream * beside.lever
-        by = by if isinstance(c0, Tensor) else float(by)
+        if isinstance(costs, Tensor):
+            costs = costs * by
+        else:
+            by = by if isinstance(costs[0], Tensor) else float(by)
+            costs = (costs[0] * by, costs[1] * by, costs[2])
         # The gradient of a metric of soft counts is that of the tangent loss with q = 1 at its slopes.
-        _, gradient = again().run("tangent", (c0 * by, c1 * by, q), True, 1.0, True)
+        _, gradient = again().run("linear", costs, True, 1.0, True)
         assert gradient is not None
         return gradient
 

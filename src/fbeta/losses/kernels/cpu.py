@@ -46,7 +46,7 @@ class CpuRows(CompiledRows):
     (True, False)
     """
 
-    knows = frozenset({"tangent", "surrogate", "blend"})
+    knows = frozenset({"tangent", "surrogate", "blend", "linear"})
 
     def __init__(
         self, z: Tensor, y: Tensor, w: Tensor | None, ignore_index: int | None, check: bool = False
@@ -72,11 +72,13 @@ class CpuRows(CompiledRows):
             first, second, share = numbers
             return self._blend(first, second, float(share), soft, factor, gradient)
         grad = torch.empty_like(self.z) if gradient else None
-        if kernel == "tangent":
-            return self._call(_library().fbeta_tangent, grad, (*numbers, factor, soft)), grad
-        terms, weights = numbers
-        negative, positive = terms.plain
-        return self._call(_library().fbeta_surrogate, grad, (*negative, *positive, *weights, factor)), grad
+        if kernel == "surrogate":
+            terms, weights = numbers
+            negative, positive = terms.plain
+            return self._call(
+                _library().fbeta_surrogate, grad, (*negative, *positive, *weights, factor)
+            ), grad
+        return self._call(_library().fbeta_tangent, grad, (*numbers, factor, soft)), grad
 
     def _blend(
         self, first: Any, second: Any, share: float, soft: bool, factor: float, gradient: bool

@@ -25,7 +25,7 @@ class CudaRows(CompiledRows):
     Not float16: a mean over many rows has gradients below its smallest number until a scaler multiplies them.
     """
 
-    knows = frozenset({"tangent", "surrogate"})
+    knows = frozenset({"tangent", "surrogate", "linear"})
 
     @staticmethod
     def supports(z: Tensor, y: Tensor, w: Tensor | None = None) -> bool:
@@ -51,10 +51,11 @@ class CudaRows(CompiledRows):
         self, kernel: str, numbers: Any, soft: bool, factor: float, gradient: bool
     ) -> tuple[Tensor, Tensor | None]:
         """(Σwℓ, Σw, TP, FP, FN, TN), of the surrogate loss (Σwℓ, Σw) alone, and the gradient."""
-        z, n, programs = self.z, self.z.numel(), _programs(self.z)
+        z, n, summing = self.z, self.z.numel(), kernel != "linear" or not gradient
+        programs = _programs(z) if summing else -(-n // BLOCK)
         grad = torch.empty_like(z) if gradient else None
-        count = 6 if kernel == "tangent" else 2
-        parts = torch.empty(count, programs, dtype=torch.float64, device=z.device)
+        count = 2 if kernel == "surrogate" else 6
+        parts = torch.empty(count, programs if summing else 0, dtype=torch.float64, device=z.device)
         sums = torch.empty(count, dtype=torch.float64, device=z.device)
         rows = z, self.y, self.w, grad, parts
         flags: dict[str, Any] = {
@@ -67,15 +68,17 @@ class CudaRows(CompiledRows):
             "BLOCK": BLOCK,
         }
         with torch.cuda.device(z.device):
-            if kernel == "tangent":
-                costs = _on_device(numbers, z.device)
-                device.tangent[(programs,)](*rows, costs, n, self.ignore_index or 0, SOFT=soft, **flags)
-            else:
+            if kernel == "surrogate":
                 terms, weights = numbers
                 tables = terms.table, _on_device(weights, z.device)
                 flags |= _term_flags(terms.plain)
                 device.surrogate[(programs,)](*rows, *tables, n, self.ignore_index or 0, **flags)
-            device.add_up[(count,)](parts, sums, programs, WIDTH=triton.next_power_of_2(programs))
+            else:
+                costs = _on_device(numbers, z.device)
+                flags |= {"SOFT": soft, "LINEAR": kernel == "linear"}
+                device.tangent[(programs,)](*rows, costs, n, self.ignore_index or 0, **flags)
+            if summing:
+                device.add_up[(count,)](parts, sums, programs, WIDTH=triton.next_power_of_2(programs))
         return sums, grad
 
     def scale_(self, gradient: Tensor, by: Any) -> Tensor:

@@ -73,9 +73,12 @@ def _unit(n, MEAN: tl.constexpr, REAL: tl.constexpr):
 
 
 @triton.jit
-def _share(part, value):
+def _share(part, value, INFINITE: tl.constexpr):
     """part·value, where no part of an infinity is nothing."""
-    return tl.where(part == 0.0, 0.0, part * value)
+    result = part * value
+    if INFINITE:
+        result = tl.where(part == 0.0, 0.0, result)
+    return result
 
 
 @triton.jit
@@ -113,11 +116,11 @@ def _term(
 
 
 @triton.jit
-def _numbers(term_ptr, REAL: tl.constexpr):
-    """Distance, signed scale, scale, q and offset of a term."""
+def _numbers(term_ptr, unit, REAL: tl.constexpr):
+    """Distance, signed scale, scale of the slope, q and offset of a term."""
     sign, d = tl.load(term_ptr).to(REAL), tl.load(term_ptr + 1).to(REAL)
     scale, q = tl.load(term_ptr + 3).to(REAL), tl.load(term_ptr + 4).to(REAL)
-    return d, sign * scale, scale, q, tl.load(term_ptr + 5).to(REAL)
+    return d, sign * scale, unit * scale, q, tl.load(term_ptr + 5).to(REAL)
 
 
 @triton.jit
@@ -132,14 +135,16 @@ def surrogate(
     """Partial sums of wℓ and w, and the gradient of the surrogate loss; terms ``(2, 6)`` and weights ``(2,)``."""
     pid, programs = _place(BIG)
     w0, w1 = tl.load(weight_ptr).to(REAL), tl.load(weight_ptr + 1).to(REAL)
-    d0, t0, s0, q0, o0 = _numbers(term_ptr, REAL)
-    d1, t1, s1, q1, o1 = _numbers(term_ptr + 6, REAL)
     unit = _unit(n, MEAN, REAL)
+    d0, t0, s0, q0, o0 = _numbers(term_ptr, unit, REAL)
+    d1, t1, s1, q1, o1 = _numbers(term_ptr + 6, unit, REAL)
+    rows = pid * 0
     loss = tl.zeros([BLOCK], REAL)
     mass = tl.zeros([BLOCK], REAL)
     for start in range(pid * BLOCK, n, programs * BLOCK):
         i = start + tl.arange(0, BLOCK)
         mask = i < n
+        rows += tl.minimum(n - start, BLOCK)
         z, y, w = _load(z_ptr, y_ptr, w_ptr, i, mask, ignore, HAS_W, HAS_IGNORE, REAL)
         e = tl.exp(-tl.abs(z))
         one = 1.0 + e
@@ -148,38 +153,51 @@ def surrogate(
         alarmed, up = _term(z, e, one, r, l1, d0, t0, s0, q0, o0, O0, R0, Z0, P0, REAL)
         missed, down = _term(z, e, one, r, l1, d1, t1, s1, q1, o1, O1, R1, Z1, P1, REAL)
         a, b = w0 * (1.0 - y), w1 * y
-        loss += w * (_share(a, alarmed) + _share(b, missed))
-        mass += w
+        loss += w * (_share(a, alarmed, Z0 and not P0) + _share(b, missed, Z1 and not P1))
+        g = a * up - b * down
+        if HAS_W or HAS_IGNORE:
+            g = w * g
+            mass += w
         if GRAD:
-            g = unit * w * (a * up - b * down)
             tl.store(g_ptr + i, g.to(g_ptr.dtype.element_ty), mask=mask)
     tl.store(part_ptr + pid, tl.sum(loss.to(tl.float64), 0))
-    tl.store(part_ptr + programs + pid, tl.sum(mass.to(tl.float64), 0))
+    tl.store(part_ptr + programs + pid, _mass(rows, mass, HAS_W or HAS_IGNORE))
+
+
+@triton.jit
+def _mass(rows, mass, WEIGHED: tl.constexpr):
+    """Σw, which is the number of rows where they have no weights."""
+    total = rows.to(tl.float64)
+    if WEIGHED:
+        total = tl.sum(mass.to(tl.float64), 0)
+    return total
 
 
 @triton.jit
 def tangent(
     z_ptr, y_ptr, w_ptr, g_ptr, part_ptr, cost_ptr, n, ignore,
     HAS_W: tl.constexpr, HAS_IGNORE: tl.constexpr, GRAD: tl.constexpr, MEAN: tl.constexpr,
-    REAL: tl.constexpr, BIG: tl.constexpr, SOFT: tl.constexpr, BLOCK: tl.constexpr,
+    REAL: tl.constexpr, BIG: tl.constexpr, SOFT: tl.constexpr, LINEAR: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Partial sums of wℓ, w and counts, and the gradient of the tangent loss; costs (c₀, c₁, q).
 
-    At q = 1 it is linear in f: at the slopes of a metric of soft counts its gradient is that metric's.
+    LINEAR: q is 1, and either the counts or the gradient are wanted. Of hard decisions three sums give all four counts.
     """
     pid, programs = _place(BIG)
     c0, c1 = tl.load(cost_ptr).to(REAL), tl.load(cost_ptr + 1).to(REAL)
     q = tl.load(cost_ptr + 2).to(REAL)
     unit = _unit(n, MEAN, REAL)
+    rows = pid * 0
     loss = tl.zeros([BLOCK], REAL)
     mass = tl.zeros([BLOCK], REAL)
-    tp = tl.zeros([BLOCK], REAL)
-    fp = tl.zeros([BLOCK], REAL)
-    fn = tl.zeros([BLOCK], REAL)
-    tn = tl.zeros([BLOCK], REAL)
+    hit = tl.zeros([BLOCK], REAL)
+    alarmed = tl.zeros([BLOCK], REAL)
+    missed = tl.zeros([BLOCK], REAL)
+    passed = tl.zeros([BLOCK], REAL)
     for start in range(pid * BLOCK, n, programs * BLOCK):
         i = start + tl.arange(0, BLOCK)
         mask = i < n
+        rows += tl.minimum(n - start, BLOCK)
         z, y, w = _load(z_ptr, y_ptr, w_ptr, i, mask, ignore, HAS_W, HAS_IGNORE, REAL)
         e = tl.exp(-tl.abs(z))
         one = 1.0 + e
@@ -188,35 +206,46 @@ def tangent(
         f = tl.where(z < 0, er, r)
         miss = tl.where(z < 0, r, er)  # 1 − f to full precision
         a, b = c1 * y, c0 * (1.0 - y)
-        if q == 1.0:
-            part = a * miss + b * f
-            g = (b - a) * (f * miss)
+        if LINEAR:
+            g = (b - a) * (er * r)
         else:
             l1 = _log1p(e, one, REAL)
             if q < 1e-12:
-                part = (a + b) * l1 + _share(b, tl.maximum(z, 0.0)) - _share(a, tl.minimum(z, 0.0))
+                part = (a + b) * l1 + _share(tl.where(z > 0, b, a), tl.abs(z), True)
                 g = b * f - a * miss
             else:
                 log_f, log_miss = tl.minimum(z, 0.0) - l1, -tl.maximum(z, 0.0) - l1
                 part = -(a * libdevice.expm1(q * log_f) + b * libdevice.expm1(q * log_miss)) / q
                 g = b * tl.exp(q * log_miss) * f - a * tl.exp(q * log_f) * miss
-        yes = f if SOFT else tl.where(z >= 0, 1.0, 0.0)
-        no = miss if SOFT else tl.where(z >= 0, 0.0, 1.0)
-        positive, negative = w * y, w * (1.0 - y)
-        loss += w * part
-        mass += w
-        tp += positive * yes
-        fp += negative * yes
-        fn += positive * no
-        tn += negative * no
+            loss += w * part
+        if not LINEAR or not GRAD:
+            positive, negative = w * y, w * (1.0 - y)
+            if SOFT:
+                hit += positive * f
+                alarmed += negative * f
+                missed += positive * miss
+                passed += negative * miss
+            else:
+                hit += tl.where(z >= 0, positive, 0.0)
+                alarmed += tl.where(z >= 0, negative, 0.0)
+                missed += tl.where(z >= 0, 0.0, positive)
+        if HAS_W or HAS_IGNORE:
+            g = w * g
+            mass += w
         if GRAD:
-            tl.store(g_ptr + i, (unit * w * g).to(g_ptr.dtype.element_ty), mask=mask)
-    tl.store(part_ptr + pid, tl.sum(loss.to(tl.float64), 0))
-    tl.store(part_ptr + programs + pid, tl.sum(mass.to(tl.float64), 0))
-    tl.store(part_ptr + 2 * programs + pid, tl.sum(tp.to(tl.float64), 0))
-    tl.store(part_ptr + 3 * programs + pid, tl.sum(fp.to(tl.float64), 0))
-    tl.store(part_ptr + 4 * programs + pid, tl.sum(fn.to(tl.float64), 0))
-    tl.store(part_ptr + 5 * programs + pid, tl.sum(tn.to(tl.float64), 0))
+            tl.store(g_ptr + i, (unit * g).to(g_ptr.dtype.element_ty), mask=mask)
+    if not LINEAR or not GRAD:
+        total = _mass(rows, mass, HAS_W or HAS_IGNORE)
+        tp, fp = tl.sum(hit.to(tl.float64), 0), tl.sum(alarmed.to(tl.float64), 0)
+        fn, tn = tl.sum(missed.to(tl.float64), 0), tl.sum(passed.to(tl.float64), 0)
+        if not SOFT:
+            tn = total - tp - fp - fn
+        tl.store(part_ptr + pid, tl.sum(loss.to(tl.float64), 0))
+        tl.store(part_ptr + programs + pid, total)
+        tl.store(part_ptr + 2 * programs + pid, tp)
+        tl.store(part_ptr + 3 * programs + pid, fp)
+        tl.store(part_ptr + 4 * programs + pid, fn)
+        tl.store(part_ptr + 5 * programs + pid, tn)
 
 
 @triton.jit
