@@ -41,7 +41,7 @@ def roc(
     level_lines.add(chart, level_lines.level_lines(metric, prevalence, right), right)
     winner = next((row for row in rows if row.winner), None)
     if winner is not None and (at := winner.operates) is not None and at[0] < right:
-        score = level_lines.scored(metric, winner.pooled)
+        score = float(level_lines.scores(metric, winner.pooled))
         through = level_lines.level_line(metric, prevalence, score, right)
         note = f"{title} {numerals.fixed(score)}, as the chosen method"
         chart.lines.append(Line(through.points, "level own", note))

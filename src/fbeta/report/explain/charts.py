@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fbeta.metrics import Confusion
 from fbeta.report import level_lines
 from fbeta.report.chart import Chart, Key, Label, Line, Mark
 from fbeta.report.explain import Explanation
@@ -38,7 +39,8 @@ def roc_space(e: Explanation) -> Chart:
     axes = "false positive rate u", "true positive rate t"
     chart = Chart(_title(e), x, y, *axes, height=330, margins=(22, 32, 38, 46))
     middles = (np.arange(CELLS) + 0.5) / CELLS
-    chart.surface = level_lines.surface(e.metric, *np.meshgrid(middles, middles), e.prevalence).tolist()
+    cells = Confusion.from_rates(*np.meshgrid(middles, middles), e.prevalence)
+    chart.surface = level_lines.scores(e.metric, cells).tolist()
     lines = level_lines.level_lines(e.metric, e.prevalence)
     level_lines.add(chart, lines)
     for p, look in zip(e.populations, CURVES, strict=True):
