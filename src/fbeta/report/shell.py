@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 try:
-    from jinja2 import Environment
-    from markupsafe import Markup
+    from jinja2 import Environment, Template
+    from markupsafe import Markup as Markup
 except ImportError as error:
     raise ImportError("A page needs jinja2: pip install 'fbeta[report]'") from error
 
@@ -64,13 +65,7 @@ def fill(template: str, **values: Any) -> Markup:
     >>> fill("<b>{{ name }}</b>", name="a & b")
     Markup('<b>a &amp; b</b>')
     """
-    environment = Environment(
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda x: clean(x) if isinstance(x, str) and not isinstance(x, Markup) else x,
-    )
-    return Markup(environment.from_string(template).render(values))
+    return Markup(_compiled(template).render(values))
 
 
 def resource(name: str) -> str:
@@ -80,6 +75,15 @@ def resource(name: str) -> str:
     '<!doctype html>'
     """
     return files("fbeta.report").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _compiled(template: str) -> Template:
+    def shown(x: Any) -> Any:
+        return clean(x) if isinstance(x, str) and not isinstance(x, Markup) else x
+
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=shown)
+    return environment.from_string(template)
 
 
 def _hash(text: str) -> str:
