@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from fbeta.report.explain import Explanation
@@ -31,10 +32,15 @@ def sections(e: Explanation) -> list[Section]:
 
 
 def _facts(e: Explanation) -> Section:
+    pole = "none"
+    if e.pole is not None:
+        pole = f"({short(e.pole[0])}, {short(e.pole[1])}) in ROC space (FPR, TPR)"
+    elif e.slope is not None:
+        pole = f"at infinity, in the direction of slope {short(e.slope)}"
     rows = (
         ("formula", e.formula or "your own function of (tp, fp, fn, tn)"),
         ("with numbers", e.numbers),
-        ("pole", e.pole_text),
+        ("pole", pole),
         ("level lines", e.level_lines),
         ("best rule", f"positive where η = Pr(y=1|x) ≥ δ. {e.rule.text}"),
         ("the cut ½", e.half),
@@ -60,24 +66,24 @@ def _conditions(e: Explanation) -> Section:
 
 
 def _populations(e: Explanation) -> Section:
-    def row(*numbers: float | None) -> tuple[str, ...]:
-        return tuple(short(x, 3) for x in numbers)
-
+    numbers = [(p.separation, p.auc, p.cut, p.best.score, p.half.score, p.lost) for p in e.populations]
     return Section(
         "Where to cut calibrated probabilities",
-        tuple(row(p.separation, p.auc, p.cut, p.best.score, p.half.score, p.lost) for p in e.populations),
+        tuple(tuple(short(x, 3) for x in row) for row in numbers),
         ("d′", "AUC", "best cut δ*", "score", "score at ½", "lost"),
         note="two normal classes d′ apart",
     )
 
 
 def _points(e: Explanation) -> Section:
+    rows = []
+    for p in e.points:
+        off = math.nan if p.delta is None else p.delta - 0.5
+        half = "right" if abs(off) < 0.005 else "too high" if off < 0 else "too low" if off > 0 else NONE
+        rows.append((*(short(x, 3) for x in (p.fpr, p.tpr, p.score, p.delta)), half))
     return Section(
         "δ at some operating points",
-        tuple(
-            (*(short(x, 3) for x in (p.fpr, p.tpr, p.score, p.delta)), _verdict_on_half(p.delta))
-            for p in e.points
-        ),
+        tuple(rows),
         ("FPR", "TPR", "score", "δ", "so ½ is"),
         note="rows with probability δ or more are best called positive",
     )
@@ -86,9 +92,3 @@ def _points(e: Explanation) -> Section:
 def _losses(e: Explanation) -> Section:
     rows = tuple((t.loss, t.why if t.possible else f"no: {t.why}") for t in e.training)
     return Section("Losses that train for it", rows if e.trainable else (("none", e.training[0].why),))
-
-
-def _verdict_on_half(delta: float | None) -> str:
-    if delta is None:
-        return NONE
-    return "right" if abs(delta - 0.5) < 0.005 else "too high" if delta < 0.5 else "too low"
