@@ -24,9 +24,7 @@ def page(title: str, body: str, *, footer: str = "", script: str = "", data: Any
     """Compose a page from markup of ours; `body` is a `Markup` as `fill` gives it, and plain text is escaped.
 
     The browser may fetch nothing, and runs `page.js` and the given `script` alone; `data` is there for that script, as
-    JSON in the element ``data``. Pictures are SVG, or images with a ``data:`` address. `page.css` knows these classes:
-    ``soft`` (remarks), ``facts`` (a ``dl`` of names and facts), ``scroll`` (a box around a wide table), ``plain`` (a
-    table, with ``l`` and ``r`` for cells of words and numbers), ``charts`` (a grid of figures); and a ``nav`` of links.
+    JSON in the element ``data``. Pictures are SVG, or images with a ``data:`` address.
 
     >>> text = page("a < b", fill("<p>{{ name }}</p>", name="<i>"))
     >>> text[:15], "<title>a &lt; b</title>" in text, "<p>&lt;i&gt;</p>" in text
@@ -47,14 +45,7 @@ def page(title: str, body: str, *, footer: str = "", script: str = "", data: Any
 
 
 def write(text: str, path: str | Path) -> None:
-    """Write a page to a file, whole or not at all.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write(page("a", ""), Path(folder, "page.html"))
-    ...     [file.name for file in Path(folder).iterdir()]
-    ['page.html']
-    """
+    """Write a page to a file, whole or not at all."""
     with replacing(Path(path)) as part:
         part.write_text(text, encoding="utf-8")
 

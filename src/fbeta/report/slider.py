@@ -11,9 +11,6 @@ from fbeta.report.chart import Pair
 from fbeta.report.level_lines import scores
 from fbeta.report.method_rows import MethodRow
 
-#: A slider on a screen has no more positions than this.
-MOST = 400
-
 
 @dataclass(frozen=True)
 class Slider:
@@ -44,11 +41,11 @@ class Slider:
     @property
     def precisions(self) -> list[Pair]:
         """Recall and precision, from the lowest cut to the highest that calls a row positive."""
-        pairs = zip(self.tp, self.fp, strict=True)
-        return [(tp / self.positives, tp / (tp + fp)) for tp, fp in pairs if tp + fp > 0]
+        called = zip(self.tp, self.fp, strict=True)
+        return [(tp / self.positives, tp / (tp + fp)) for tp, fp in called if tp + fp > 0]
 
 
-def slider(row: MethodRow, metric: Metric, most: int = MOST) -> Slider | None:
+def slider(row: MethodRow, metric: Metric, most: int = 400) -> Slider | None:
     """A method's test rows at about `most` cuts; None where a class is missing.
 
     Counts are exact. Positions are spread evenly along the ROC curve and along the logarithm of the number of alerts,

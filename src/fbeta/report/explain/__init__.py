@@ -117,7 +117,6 @@ def explain(metric: Metric | str | Callable[[Any, Any, Any, Any], Any], prevalen
     points = tuple(point(m, u, t, p) for u, t in EXAMPLES)
     populations = tuple(population(m, p, d) for d in SEPARATIONS)
     kind, lines = _level_lines(m, p, anchors, pole)
-    fair = populations[1].best
     numbers = sentences.formula(m)
     finite = anchors is not None and not anchors.at_infinity
     betas = (0.5, 1.0, 2.0, 3.0) if isinstance(m, FBeta) else ()
@@ -132,7 +131,7 @@ def explain(metric: Metric | str | Callable[[Any, Any, Any, Any], Any], prevalen
         pole=(pole.x, pole.y) if pole is not None and not pole.at_infinity else None,
         anchors=(anchors.negative, anchors.positive) if anchors is not None and finite else None,
         slope=anchors.slope if anchors is not None and not finite else None,
-        conditions=(sentences.condition(m, anchors, fair, p), *sentences.standard_conditions(fair)),
+        conditions=sentences.conditions(m, anchors, populations[1].best, p),
         rule=sentences.best_rule(points, p),
         half=sentences.half(populations),
         points=points,
