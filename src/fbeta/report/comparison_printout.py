@@ -19,7 +19,12 @@ HEADS = ("at ½", "Δ baseline", "p", "Brier", "cut", "time")
 
 
 def layout(comparison: Comparison) -> RenderableType:
-    """Lay out a comparison for 100 columns, or somewhat fewer."""
+    """Lay out a comparison for 100 columns, or somewhat fewer.
+
+    >>> from fbeta.comparison.result import Table as Data
+    >>> type(layout(Comparison(Data("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", "Nothing."))).__name__
+    'Group'
+    """
     rows = method_rows.ranked(method_rows.method_rows(comparison))
     name, title = plain(comparison.table.name, "bold"), plain(comparison.title, "bold")
     parts: list[RenderableType] = [

@@ -45,7 +45,14 @@ def page(title: str, body: str, *, footer: str = "", script: str = "", data: Any
 
 
 def write(text: str, path: str | Path) -> None:
-    """Write a page to a file, whole or not at all."""
+    """Write a page to a file, whole or not at all.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(page("a", ""), Path(folder, "page.html"))
+    ...     [file.name for file in Path(folder).iterdir()]
+    ['page.html']
+    """
     with replacing(Path(path)) as part:
         part.write_text(text, encoding="utf-8")
 

@@ -81,6 +81,8 @@ def loss_panels(e: Explanation) -> list[Chart]:
     >>> from fbeta.report.explain import explain
     >>> [chart.label for chart in loss_panels(explain("mcc", prevalence=0.1))]
     ['Cost of false negatives', 'Cost of false positives']
+    >>> [chart.y for chart in loss_panels(explain("kappa", prevalence=0.3))]
+    [(0, 1.6), (0, 1.6)]
     """
     missed, flagged = figure_1(e)
     # The axes reach as high as the metric's own curves at q = 0.96, within reason; BCE has no top.
