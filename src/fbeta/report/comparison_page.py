@@ -56,12 +56,12 @@ def page(comparison: Comparison, metric: Metric | Callable[..., Any] | None = No
         svg=svg,
         sample=sample,
     )
-    took = f"Took {numerals.duration(comparison.seconds)}" if comparison.seconds else ""
-    machine = f" on {comparison.machine}" if took and comparison.machine else ""
+    machine = f" on {comparison.machine}" if comparison.machine else ""
+    took = f"Took {numerals.duration(comparison.seconds)}{machine}." if comparison.seconds else ""
     return shell.page(
         f"{comparison.table.name} by {title}",
         body,
-        footer=f"{took}{machine}." if took else "",
+        footer=took,
         script=shell.resource("comparison.js"),
         data={"digits": digits, "methods": {i: _data(s, rows[i].name, digits) for i, s in sliders.items()}},
     )
@@ -78,13 +78,13 @@ def _metric(comparison: Comparison, metric: Metric | Callable[..., Any] | None) 
         ) from None
 
 
-def _data(slider: Slider, name: str, digits: int) -> dict[str, Any]:
+def _data(s: Slider, name: str, digits: int) -> dict[str, Any]:
     """What the script needs of a method: counts as they are, scores as they are shown, cuts as text."""
-    return asdict(slider) | {
+    return asdict(s) | {
         "name": numerals.clean(name),
-        "cut": [numerals.cut(x) for x in slider.cut],
+        "cut": [numerals.cut(x) for x in s.cut],
         # Rounded once, here: the page can only show what Python would.
-        "score": [round(x, digits) if math.isfinite(x) else None for x in slider.score],
+        "score": [round(x, digits) if math.isfinite(x) else None for x in s.score],
     }
 
 

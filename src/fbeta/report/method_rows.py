@@ -13,8 +13,8 @@ from fbeta.report import numerals
 from fbeta.report.chart import Pair, window
 
 UNKNOWN = Difference(math.nan, math.nan, math.nan, math.nan, "")
-#: Colours of the page; the first belongs to the baseline's loss. Further ones repeat with another dash.
-COLOURS = 7
+#: How many colours the page has; the first belongs to the baseline's loss. Further ones repeat with another dash.
+COLOUR_COUNT = 7
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def method_rows(comparison: Comparison) -> list[MethodRow]:
     models = list(dict.fromkeys(c.model for c in first))
     rows = []
     for index, c in enumerate(comparison.candidates):
-        rounds, colour = divmod(looks.index((c.loss, c.rule)), COLOURS)
+        rounds, colour = divmod(looks.index((c.loss, c.rule)), COLOUR_COUNT)
         unsaid = [part for part in (c.model, c.loss) if part.lower() not in c.name.lower()]
         bad = [o.collapse for o in c.outcomes if o.collapse]
         splits = f" (in {len(bad)} of {len(c.outcomes)} splits)" if bad and len(c.outcomes) > 1 else ""

@@ -55,13 +55,9 @@ def _fill(ax: Any, chart: Chart) -> None:
     if chart.surface:
         scores = np.array(chart.surface)
         low, high = np.nanmin(scores), np.nanmax(scores)
-        shade = {
-            "vmin": low,
-            "vmax": low + 2.4 * (high - low or 1.0),
-            "cmap": "Greys",
-            "interpolation": "bilinear",
-        }
-        ax.imshow(scores, origin="lower", extent=(0, 1, 0, 1), aspect="auto", zorder=0, **shade)
+        shade = {"vmin": low, "vmax": low + 2.4 * (high - low or 1.0), "cmap": "Greys"}
+        place: dict[str, Any] = {"origin": "lower", "extent": (0, 1, 0, 1), "aspect": "auto", "zorder": 0}
+        ax.imshow(scores, interpolation="bilinear", **place, **shade)
         ax.set(xlim=chart.x, ylim=chart.y)
     for line in chart.lines:
         ax.plot(*zip(*line.points, strict=True), **_line_style(line.look))
@@ -72,15 +68,9 @@ def _fill(ax: Any, chart: Chart) -> None:
         style = STRONG if "strong" in label.look else FAINT
         offset = {"xytext": (label.right, -label.down), "textcoords": "offset points"}
         ax.annotate(label.text, label.at, ha=side, zorder=7, **offset, **style)
-    tight = {
-        "handlelength": 1.1,
-        "handletextpad": 0.5,
-        "columnspacing": 1.2,
-        "borderaxespad": 0.2,
-        "borderpad": 0.2,
-    }
-    place = {"loc": "lower left", "bbox_to_anchor": (0, 1.03 if labelled else 1), "ncols": 5}
-    ax.legend(handles=[_sample(key) for key in chart.legend], fontsize=8.5, frameon=False, **place, **tight)
+    above = {"loc": "lower left", "bbox_to_anchor": (0, 1.03 if labelled else 1), "borderaxespad": 0.2}
+    tight = {"handlelength": 1.1, "handletextpad": 0.5, "columnspacing": 1.2, "borderpad": 0.2, "ncols": 5}
+    ax.legend(handles=[_sample(key) for key in chart.legend], fontsize=8.5, frameon=False, **above, **tight)
 
 
 def _sample(key: Key) -> Line2D:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 try:
     from jinja2 import Environment, Template
+    from jinja2.utils import htmlsafe_json_dumps
     from markupsafe import Markup as Markup
 except ImportError as error:
     raise ImportError("A page needs jinja2: pip install 'fbeta[report]'") from error
@@ -38,7 +38,7 @@ def page(title: str, body: str, *, footer: str = "", script: str = "", data: Any
         footer=footer,
         style=Markup(style),
         script=Markup(script),
-        data=None if data is None else _json(data),
+        data=None if data is None else htmlsafe_json_dumps(data, separators=(",", ":"), allow_nan=False),
         policy=f"default-src 'none'; img-src data:; script-src {_hash(script)}; style-src {_hash(style)}",
     )
     return str(made)
@@ -87,9 +87,3 @@ def _compiled(template: str) -> Template:
 def _hash(text: str) -> str:
     """What a browser compares before it runs or applies our text; it refuses any other."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _json(value: Any) -> Markup:
-    """JSON that can stand in a script element: it holds nothing that could end one."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))

@@ -25,13 +25,8 @@ LOOKS = {"sibling": "s thin c0", "bce": "s wide c1", "mae": "s c5", "own": "s c2
 CURVES = ("s c1 slim", "s c1", "s c1 best")
 #: Shape and look of a point.
 CUTS = {"best cut": (2, "p c2"), "cut at ½": (0, "p c5")}
-#: What scores of equal height lie on; one-sided metrics say it themselves.
-LEVEL_LINES = {
-    "pencil": "lines through the pole",
-    "parallel": "parallel lines",
-    "separable": "curves, without a pole",
-    "curved": "curves, without a pole",
-}
+#: What equal scores lie on, where that is not curves.
+STRAIGHT = {"pencil": "lines through the pole", "parallel": "parallel lines"}
 
 
 def roc_space(e: Explanation) -> Chart:
@@ -48,7 +43,8 @@ def roc_space(e: Explanation) -> Chart:
         0.5,
     )  # the window is the unit square with a little room, and the pole where it is near
     x, y = (min(-0.03, u - 0.1), max(1.03, u + 0.1)), (min(-0.03, t - 0.12), max(1.0, t + 0.1))
-    title = f"Equal scores lie on {LEVEL_LINES.get(e.kind) or e.level_lines.partition(':')[0] + ' lines'}"
+    one_sided = f"{e.level_lines.partition(':')[0]} lines" if e.kind == "one-sided" else ""
+    title = f"Equal scores lie on {one_sided or STRAIGHT.get(e.kind, 'curves, without a pole')}"
     axes = "false positive rate u", "true positive rate t"
     chart = Chart(title, x, y, *axes, height=330, margins=(22, 32, 38, 46))
     middles = (np.arange(CELLS) + 0.5) / CELLS

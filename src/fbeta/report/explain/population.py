@@ -50,7 +50,7 @@ class Population:
 
 
 def point(metric: Metric, fpr: float, tpr: float, prevalence: float) -> OperatingPoint:
-    r"""Score a point of ROC space, and say from which probability on a row there is worth calling positive.
+    r"""Score a point of ROC space, and find the probability from which a row there is worth calling positive.
 
     .. math:: \delta = \frac{g_0}{g_0 + g_1}
 

@@ -131,7 +131,7 @@ def best_rule(points: Sequence[OperatingPoint], prevalence: float) -> BestRule:
 
 
 def half(populations: Sequence[Population]) -> str:
-    """Say in plain words where the cut ½ on calibrated probabilities is wrong, and what it costs.
+    """Where the cut ½ on calibrated probabilities is wrong, and what it costs, in plain words.
 
     >>> from fbeta.report.explain.population import population
     >>> from fbeta.metrics import Accuracy
