@@ -37,7 +37,7 @@ from fbeta.report.explain import Explanation, charts, explain, printout
 from fbeta.report.explain.curves import figure_1
 from fbeta.report.explain.page import page
 from fbeta.report.explain.population import SEPARATIONS, population
-from fbeta.report.level_lines import level_lines, surface
+from fbeta.report.level_lines import level_lines, scores
 
 PREVALENCES = [1e-4, 0.1, 0.5, 0.9]
 HOSTILE = "<img src=x onerror=alert(1)>[red]$x$</script>\x1b[31m"
@@ -182,7 +182,7 @@ def test_every_metric_is_explained(name, prevalence):
     for line in lines:
         x, y = np.array(line.points).T
         inner = (x > 0.02) & (x < 0.98) & (y > 0.02)
-        found = surface(e.metric, x[inner], y[inner], prevalence)
+        found = scores(e.metric, Confusion.from_rates(x[inner], y[inner], prevalence))
         assert found == pytest.approx(line.score, rel=1e-6, abs=1e-6)
 
 

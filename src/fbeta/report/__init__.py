@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from fbeta.comparison.result import Comparison
     from fbeta.metrics import Metric
 
+    Formula = Callable[..., Any]
+
 __all__ = ["page", "terminal", "write"]
 
 
-def page(comparison: Comparison, metric: Metric | Callable[..., Any] | None = None) -> str:
+def page(comparison: Comparison, metric: Metric | Formula | None = None) -> str:
     """Compose the page of a comparison: one HTML file, nothing fetched, every name from the data escaped.
 
     `metric` is needed only for a metric of one's own that no spec can name.
@@ -34,9 +36,7 @@ def page(comparison: Comparison, metric: Metric | Callable[..., Any] | None = No
     return comparison_page.page(comparison, metric)
 
 
-def write(
-    comparison: Comparison, path: str | Path, metric: Metric | Callable[..., Any] | None = None
-) -> None:
+def write(comparison: Comparison, path: str | Path, metric: Metric | Formula | None = None) -> None:
     """Write the page of a comparison to a file, whole or not at all."""
     from fbeta.report import shell
 
@@ -49,8 +49,8 @@ def terminal(comparison: Comparison) -> RenderableType:
     >>> from rich.console import Console
     >>> from fbeta.comparison.result import Comparison, Table
     >>> table = Table("fraud", "is_fraud", "1", 1000, 20, 5)
-    >>> shown = terminal(Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run."))
-    >>> Console(width=100).print(shown)
+    >>> comparison = Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run.")
+    >>> Console(width=100).print(terminal(comparison))
     fraud by F₂
     1,000 rows, 5 columns; is_fraud = 1 in 20 of them (2.00 %)
     <BLANKLINE>

@@ -97,11 +97,11 @@ class Chart:
         return left, top, self.width - left - right, self.height - top - bottom
 
     def at(self, p: Pair) -> Pair:
-        """A place on paper."""
+        """A place on paper, to a tenth."""
         left, top, width, height = self.frame
         across = (p[0] - self.x[0]) / (self.x[1] - self.x[0])
         down = (self.y[1] - p[1]) / (self.y[1] - self.y[0])
-        return left + across * width, top + down * height
+        return round(left + across * width, 1), round(top + down * height, 1)
 
 
 def tick(value: float) -> str:

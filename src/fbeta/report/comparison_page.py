@@ -33,45 +33,35 @@ def page(comparison: Comparison, metric: Metric | Callable[..., Any] | None = No
     sliders = {row.index: made for row in rows if (made := slider(row, own)) is not None}
     live = [row for row in rows if row.index in sliders]
     chosen = next((row for row in live if row.winner), live[0] if live else None)
-    prevalence = sliders[chosen.index].prevalence if chosen else math.nan
-    trained, zoom = charts.trained(rows), charts.zoom(live)
-    costs, costs_note = _costs(title, own, chosen, sliders)
+    chosen_slider = sliders[chosen.index] if chosen else None
+    prevalence = chosen_slider.prevalence if chosen_slider else math.nan
     body = shell.fill(
         shell.resource("comparison.html"),
         c=comparison,
-        about=method_rows.about(comparison),
-        protocol=method_rows.protocol(comparison),
-        p_value_note=method_rows.p_value_note(comparison),
-        formula=own.formula,
+        metric=own,
         rows=rows,
-        ranked=method_rows.ranked(rows),
         digits=digits,
-        scale=method_rows.scale(rows, lambda row: (row.candidate.score, row.candidate.at_half)),
-        difference_scale=method_rows.scale(rows, lambda row: (row.difference,), 0.0),
         shown=_shown_first(rows),
         live=live,
+        sliders=sliders,
         chosen=chosen,
-        costs=costs,
-        costs_note=costs_note,
+        prevalence=prevalence,
+        costs=_costs(title, own, chosen, chosen_slider),
         pole=_pole(own, prevalence),
-        zoom=zoom,
-        roc=charts.roc(live, sliders, own, prevalence, title) if live else None,
-        roc_zoom=charts.roc(live, sliders, own, prevalence, title, zoom) if live and zoom < 1 else None,
-        precision_recall=charts.precision_recall(live, sliders, prevalence) if live else None,
-        calibration=charts.calibration(rows) if any(row.candidate.calibration.rows for row in rows) else None,
-        courses=charts.courses(trained, title) if trained else None,
-        scatters=charts.scatters(trained, title),
+        trained=charts.trained(rows),
+        charts=charts,
+        method_rows=method_rows,
         numerals=numerals,
         bar=bar,
         svg=svg,
-        key=lambda row: sample(charts.key(row)),
+        sample=sample,
     )
-    took = f"Took {numerals.duration(comparison.seconds)}" if comparison.seconds else ""
-    machine = f" on {comparison.machine}" if took and comparison.machine else ""
+    machine = f" on {comparison.machine}" if comparison.machine else ""
+    took = f"Took {numerals.duration(comparison.seconds)}{machine}." if comparison.seconds else ""
     return shell.page(
         f"{comparison.table.name} by {title}",
         body,
-        footer=f"{took}{machine}." if took else "",
+        footer=took,
         script=shell.resource("comparison.js"),
         data={"digits": digits, "methods": {i: _data(s, rows[i].name, digits) for i, s in sliders.items()}},
     )
@@ -88,13 +78,13 @@ def _metric(comparison: Comparison, metric: Metric | Callable[..., Any] | None) 
         ) from None
 
 
-def _data(slider: Slider, name: str, digits: int) -> dict[str, Any]:
+def _data(s: Slider, name: str, digits: int) -> dict[str, Any]:
     """What the script needs of a method: counts as they are, scores as they are shown, cuts as text."""
-    return asdict(slider) | {
+    return asdict(s) | {
         "name": numerals.clean(name),
-        "cut": [numerals.cut(x) for x in slider.cut],
+        "cut": [numerals.cut(x) for x in s.cut],
         # Rounded once, here: the page can only show what Python would.
-        "score": [round(x, digits) if math.isfinite(x) else None for x in slider.score],
+        "score": [round(x, digits) if math.isfinite(x) else None for x in s.score],
     }
 
 
@@ -109,23 +99,23 @@ def _shown_first(rows: list[MethodRow]) -> set[int]:
 
 
 def _costs(
-    title: str, metric: Metric, chosen: MethodRow | None, sliders: dict[int, Slider]
-) -> tuple[tuple[str, str], str]:
-    """Costs of a false positive and a false negative to start with: the metric's own where it operates."""
+    title: str, metric: Metric, chosen: MethodRow | None, s: Slider | None
+) -> tuple[float, float, str]:
+    """Costs of a false positive and a false negative to start with, and why: the metric's own where it operates."""
     if isinstance(metric, Cost):
-        return (f"{metric.fp:g}", f"{metric.fn:g}"), "The metric's own costs."
-    if chosen is None:
-        return ("1", "1"), ""
-    s = sliders[chosen.index]
+        return metric.fp, metric.fn, "The metric's own costs."
+    if chosen is None or s is None:
+        return 1, 1, ""
     tp, fp = s.tp[s.own], s.fp[s.own]
     delta = float(metric.best_cut(Confusion(tp, fp, s.positives - tp, s.negatives - fp)))
     if not 1e-4 < delta < 1 - 1e-4:
-        return ("1", "1"), ""
+        return 1, 1, ""
     ratio = float(f"{(1 - delta) / delta:.2g}")
-    return ("1", f"{ratio:g}"), (
+    note = (
         f"The costs start at the trade-off that {title} itself makes at the cut of {chosen.name}: one false negative "
         f"weighs as much as {ratio:g} false positives. Enter your own."
     )
+    return 1, ratio, note
 
 
 def _pole(metric: Metric, prevalence: float) -> str:

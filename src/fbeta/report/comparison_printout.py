@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.table import Table
 from rich.text import Text
 
 from fbeta.comparison.result import Comparison, Interval
@@ -15,8 +14,6 @@ from fbeta.report.chart import Pair
 from fbeta.report.console import indented, plain, table
 from fbeta.report.method_rows import MethodRow
 
-#: Letters of an interval's bar.
-BAR = 17
 #: Columns of numbers after the score and its interval.
 HEADS = ("at ½", "Δ baseline", "p", "Brier", "cut", "time")
 
@@ -38,13 +35,13 @@ def layout(comparison: Comparison) -> RenderableType:
     ]
     if not rows:
         return Group(*parts, plain(comparison.recommendation))
-    remarks = [
-        indented(Text.assemble(plain(r.name, "yellow"), plain(f": {r.remark}"))) for r in rows if r.remark
-    ]
+    parts.append(_Methods(comparison.title, rows))
+    remarks = [Text.assemble(plain(r.name, "yellow"), plain(f": {r.remark}")) for r in rows if r.remark]
+    if remarks:
+        parts += ["", *map(indented, remarks)]
     tests = method_rows.p_value_note(comparison)
     note = f"{method_rows.protocol(comparison)}{f' p: {tests}.' if tests else ''}"
-    parts += [_Methods(comparison.title, rows), *([""] * bool(remarks)), *remarks, ""]
-    return Group(*parts, plain(comparison.recommendation, "bold"), plain(note, "dim"))
+    return Group(*parts, "", plain(comparison.recommendation, "bold"), plain(note, "dim"))
 
 
 @dataclass(frozen=True)
@@ -55,16 +52,13 @@ class _Methods:
     rows: list[MethodRow]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield self._table(narrow=options.max_width < 96)
-
-    def _table(self, *, narrow: bool) -> Table:
-        digits = method_rows.digits(self.rows)
-        across = method_rows.scale(self.rows, lambda row: (row.candidate.score,))
+        narrow = options.max_width < 96
+        heads = [head for head in HEADS if not (narrow and head in ("Brier", "time"))]
+        digits, scale = method_rows.digits(self.rows), method_rows.scale(self.rows, "score")
         made = table()
         made.add_column("", overflow="fold", min_width=12)
         made.add_column(plain(self.title), justify="right", overflow="fold", max_width=12)
         made.add_column("95 % interval", no_wrap=True)
-        heads = [head for head in HEADS if not (narrow and head in ("Brier", "time"))]
         for head in heads:
             made.add_column(head, justify="right", no_wrap=True)
         for row in self.rows:
@@ -80,14 +74,14 @@ class _Methods:
             made.add_row(
                 plain(row.name + " ★" * row.winner, style),
                 Text(numerals.fixed(row.candidate.score.mean, digits), style),
-                bar(row.candidate.score, across, 11 if narrow else BAR),
+                bar(row.candidate.score, scale, 11 if narrow else 17),
                 *(cell for head, cell in zip(HEADS, cells, strict=True) if head in heads),
             )
-        return made
+        yield made
 
 
-def bar(value: Interval, scale: Pair, places: int = BAR) -> Text:
-    """An interval as a bar of letters, its mean as a point.
+def bar(value: Interval, scale: Pair, places: int) -> Text:
+    """An interval as a bar of so many letters, its mean as a point.
 
     >>> bar(Interval(0.5, 0.0, 1.0), (0.0, 1.0), 9).plain
     '├───●───┤'

@@ -4,103 +4,47 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fbeta.comparison.result import Candidate, Comparison, Difference, Interval
+from fbeta.comparison.result import Candidate, Comparison, Difference
 from fbeta.metrics import Confusion
 from fbeta.report import numerals
 from fbeta.report.chart import Pair, window
 
 UNKNOWN = Difference(math.nan, math.nan, math.nan, math.nan, "")
-#: Colours of the page; the first belongs to the baseline's loss. Further ones repeat with another dash.
-COLOURS = 7
+#: How many colours the page has; the first belongs to the baseline's loss. Further ones repeat with another dash.
+COLOUR_COUNT = 7
 
 
 @dataclass(frozen=True)
 class MethodRow:
-    """One method; in pictures it has a colour for its loss and rule, a dash and a shape for its model.
+    """One method: its place in the comparison, what its row says, and its place in the pictures.
 
-    `index` is its place in the comparison. Numbers are NaN where they are unknown.
+    Numbers are NaN where they are unknown. `detail` is what the name does not say; `remark` is what went wrong, and in
+    how many splits. `inner` is the score on out-of-fold rows, by which methods are chosen; `cut` is the median of the
+    `cuts` of the splits, since one of them may be infinite; `held` is the score after each epoch, on held-out rows
+    where there are some. `pooled` are the decisions of all splits, each with its own cut, and `operates` is their place
+    in ROC space. The colour stands for loss and rule, the dash and the shape of its points for the model.
     """
 
     index: int
     candidate: Candidate
+    name: str
     winner: bool
     baseline: bool
+    detail: str
+    remark: str
+    difference: Difference
+    inner: float
+    brier: float
+    cuts: list[float]
+    cut: float
+    held: Sequence[float]
+    pooled: Confusion
+    operates: Pair | None
     colour: int
     dash: int
-
-    @property
-    def name(self) -> str:
-        """The method's name."""
-        return self.candidate.name
-
-    @property
-    def detail(self) -> str:
-        """What its name does not say."""
-        c = self.candidate  # most names are made of model and loss already
-        parts = [part for part in (c.model, c.loss) if part.lower() not in c.name.lower()]
-        return " · ".join(parts + [f"{c.rule} cut"] * bool(c.rule))
-
-    @property
-    def role(self) -> str:
-        """What it is in the comparison, in a word or two."""
-        return " · ".join(["chosen"] * self.winner + ["baseline"] * self.baseline)
-
-    @property
-    def difference(self) -> Difference:
-        """Its score minus the baseline's."""
-        return self.candidate.difference or UNKNOWN
-
-    @property
-    def inner(self) -> float:
-        """Its score on out-of-fold rows, by which methods are chosen."""
-        return self.candidate.inner if self.candidate.outcomes else math.nan
-
-    @property
-    def brier(self) -> float:
-        """Its Brier score."""
-        return self.candidate.brier if self.candidate.outcomes else math.nan
-
-    @property
-    def cut(self) -> float:
-        """The median of its cuts over the splits: one of them may be infinite."""
-        cuts = [o.cut for o in self.candidate.outcomes]
-        return statistics.median(cuts) if cuts else math.nan
-
-    @property
-    def cuts(self) -> str:
-        """The range of its cuts, where they differ."""
-        cuts = [o.cut for o in self.candidate.outcomes] or [math.nan]
-        low, high = numerals.cut(min(cuts), 3), numerals.cut(max(cuts), 3)
-        return "" if low == high else f"{low} to {high}"
-
-    @property
-    def remark(self) -> str:
-        """What went wrong and in how many splits; empty if nothing did."""
-        outcomes = self.candidate.outcomes
-        bad = [o.collapse for o in outcomes if o.collapse]
-        if not bad or len(outcomes) == 1:
-            return "".join(bad)
-        return f"{bad[0]} (in {len(bad)} of {len(outcomes)} splits)"
-
-    @property
-    def held(self) -> tuple[float, ...]:
-        """Its score after each epoch, on held-out rows where there are some."""
-        return self.candidate.epochs.held or self.candidate.epochs.score
-
-    @property
-    def pooled(self) -> Confusion:
-        """The decisions of all splits together, each with its own cut."""
-        o = self.candidate.outcomes
-        return Confusion(*(sum(getattr(x, cell) for x in o) for cell in ("tp", "fp", "fn", "tn")))
-
-    @property
-    def operates(self) -> Pair | None:
-        """Its place in ROC space with its own cuts."""
-        c = self.pooled
-        return (c.fpr, c.tpr) if self.candidate.outcomes and c.positives and c.negatives else None
 
 
 def method_rows(comparison: Comparison) -> list[MethodRow]:
@@ -114,10 +58,33 @@ def method_rows(comparison: Comparison) -> list[MethodRow]:
     looks = list(dict.fromkeys((c.loss, c.rule) for c in first))
     models = list(dict.fromkeys(c.model for c in first))
     rows = []
-    for i, c in enumerate(comparison.candidates):
-        rounds, colour = divmod(looks.index((c.loss, c.rule)), COLOURS)
-        dash = (models.index(c.model) + rounds) % 4
-        rows.append(MethodRow(i, c, c.name == comparison.winner, c.name == comparison.baseline, colour, dash))
+    for index, c in enumerate(comparison.candidates):
+        rounds, colour = divmod(looks.index((c.loss, c.rule)), COLOUR_COUNT)
+        unsaid = [part for part in (c.model, c.loss) if part.lower() not in c.name.lower()]
+        bad = [o.collapse for o in c.outcomes if o.collapse]
+        splits = f" (in {len(bad)} of {len(c.outcomes)} splits)" if bad and len(c.outcomes) > 1 else ""
+        cuts = [o.cut for o in c.outcomes] or [math.nan]
+        pooled = Confusion(*(sum(getattr(o, cell) for o in c.outcomes) for cell in ("tp", "fp", "fn", "tn")))
+        row = MethodRow(
+            index=index,
+            candidate=c,
+            name=c.name,
+            winner=c.name == comparison.winner,
+            baseline=c.name == comparison.baseline,
+            detail=" · ".join(unsaid + [f"{c.rule} cut"] * bool(c.rule)),
+            remark=f"{bad[0]}{splits}" if bad else "",
+            difference=c.difference or UNKNOWN,
+            inner=c.inner if c.outcomes else math.nan,
+            brier=c.brier if c.outcomes else math.nan,
+            cuts=cuts,
+            cut=statistics.median(cuts),
+            held=c.epochs.held or c.epochs.score,
+            pooled=pooled,
+            operates=(pooled.fpr, pooled.tpr) if pooled.positives and pooled.negatives else None,
+            colour=colour,
+            dash=(models.index(c.model) + rounds) % 4,
+        )
+        rows.append(row)
     return rows
 
 
@@ -131,13 +98,11 @@ def digits(rows: Sequence[MethodRow]) -> int:
     return numerals.digits_for(x.mean for row in rows for x in (row.candidate.score, row.candidate.at_half))
 
 
-def scale(
-    rows: Sequence[MethodRow], pick: Callable[[MethodRow], Sequence[Interval | Difference]], *others: float
-) -> Pair:
-    """One scale for the bars of some columns: where those methods lie that had no problem."""
+def scale(rows: Sequence[MethodRow], *columns: str, also: float = math.nan) -> Pair:
+    """One scale for the bars of some columns: where those methods lie that had no problem, and a number besides."""
     sound = [row for row in rows if not row.remark] or rows
-    ends = [v for row in sound for i in pick(row) for v in (i.low, i.mean, i.high)]
-    return window([*ends, *others], 0.1)
+    bars = [getattr(row.candidate, column) or UNKNOWN for row in sound for column in columns]
+    return window([also, *(end for bar in bars for end in (bar.low, bar.mean, bar.high))], 0.1)
 
 
 def p_value_note(comparison: Comparison) -> str:

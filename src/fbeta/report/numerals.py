@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from fbeta.metrics import Confusion
 
 NONE = "–"
-CELLS = ("true positive", "false negative", "false positive", "true negative")
 
 
 def fixed(x: float, digits: int = 3) -> str:
@@ -105,8 +104,8 @@ def cells(c: Confusion) -> str:
     >>> cells(Confusion(tp=39, fp=1, fn=0, tn=1129))
     '39 true positives, 0 false negatives, 1 false positive, 1,129 true negatives'
     """
-    named = zip((c.tp, c.fn, c.fp, c.tn), CELLS, strict=True)
-    return ", ".join(f"{count(n)} {name}{'s' * (n != 1)}" for n, name in named)
+    named = {"true positive": c.tp, "false negative": c.fn, "false positive": c.fp, "true negative": c.tn}
+    return ", ".join(f"{count(n)} {name}{'s' * (n != 1)}" for name, n in named.items())
 
 
 def duration(seconds: float) -> str:
@@ -119,12 +118,10 @@ def duration(seconds: float) -> str:
         return NONE
     if seconds < 9.95:
         return f"{seconds:.2g} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def digits_for(values: Iterable[float]) -> int:
@@ -147,6 +144,5 @@ def clean(text: str) -> str:
     >>> clean("a\\x00b\\u202ec"), clean("ä <b>")
     ('a�b�c', 'ä <b>')
     """
-    return "".join(
-        "�" if unicodedata.category(x) in ("Cc", "Cf", "Cs") and x not in "\n\t" else x for x in text
-    )
+    unsafe = {x for x in text if unicodedata.category(x) in ("Cc", "Cf", "Cs")} - {"\n", "\t"}
+    return text.translate({ord(x): "�" for x in unsafe})

@@ -22,6 +22,8 @@ BLUE, VERMILION, ORANGE = "#0072B2", "#D55E00", "#E69F00"
 COLOURS = {"c0": "0.65", "c1": BLUE, "c2": VERMILION, "c5": ORANGE, "level": "0.45", "pole": "black"}
 WIDTHS = {"slim": 1.3, "thin": 1.2, "wide": 4.0, "best": 2.8, "level": 0.9}
 SHAPES = "osD^"
+STRONG = {"weight": "bold", "size": 10}
+FAINT = {"size": 9, "color": "0.3", "bbox": {"fc": "white", "ec": "none", "pad": 0.6, "alpha": 0.85}}
 
 
 def draw(title: str, large: Chart, small: Sequence[Chart]) -> Figure:
@@ -53,36 +55,22 @@ def _fill(ax: Any, chart: Chart) -> None:
     if chart.surface:
         scores = np.array(chart.surface)
         low, high = np.nanmin(scores), np.nanmax(scores)
-        shade = {"vmin": low, "vmax": low + 2.4 * (high - low or 1.0), "cmap": "Greys", "zorder": 0}
-        ax.imshow(
-            scores, origin="lower", extent=(0, 1, 0, 1), interpolation="bilinear", aspect="auto", **shade
-        )
+        shade = {"vmin": low, "vmax": low + 2.4 * (high - low or 1.0), "cmap": "Greys"}
+        place: dict[str, Any] = {"origin": "lower", "extent": (0, 1, 0, 1), "aspect": "auto", "zorder": 0}
+        ax.imshow(scores, interpolation="bilinear", **place, **shade)
         ax.set(xlim=chart.x, ylim=chart.y)
     for line in chart.lines:
         ax.plot(*zip(*line.points, strict=True), **_line_style(line.look))
     for mark in chart.marks:
         ax.plot(*mark.at, ms=2 * mark.r, zorder=6, clip_on=False, **_mark_style(mark.look, mark.shape))
     for label in chart.labels:
-        look = label.look.split()
-        side = "center" if "mid" in look else "right" if "end" in look else "left"
-        strong: dict[str, Any] = {"weight": "bold", "size": 10}
-        faint = {"size": 9, "color": "0.3", "bbox": {"fc": "white", "ec": "none", "pad": 0.6, "alpha": 0.85}}
-        style = strong if "strong" in look else faint
+        side = "center" if "mid" in label.look else "right" if "end" in label.look else "left"
+        style = STRONG if "strong" in label.look else FAINT
         offset = {"xytext": (label.right, -label.down), "textcoords": "offset points"}
         ax.annotate(label.text, label.at, ha=side, zorder=7, **offset, **style)
-    ax.legend(
-        handles=[_sample(key) for key in chart.legend],
-        loc="lower left",
-        bbox_to_anchor=(0, 1.03 if labelled else 1),
-        ncols=5,
-        fontsize=8.5,
-        frameon=False,
-        handlelength=1.1,
-        handletextpad=0.5,
-        columnspacing=1.2,
-        borderaxespad=0.2,
-        borderpad=0.2,
-    )
+    above = {"loc": "lower left", "bbox_to_anchor": (0, 1.03 if labelled else 1), "borderaxespad": 0.2}
+    tight = {"handlelength": 1.1, "handletextpad": 0.5, "columnspacing": 1.2, "borderpad": 0.2, "ncols": 5}
+    ax.legend(handles=[_sample(key) for key in chart.legend], fontsize=8.5, frameon=False, **above, **tight)
 
 
 def _sample(key: Key) -> Line2D:
@@ -91,18 +79,17 @@ def _sample(key: Key) -> Line2D:
 
 
 def _line_style(look: str) -> dict[str, Any]:
-    words = look.split()
-    dash = {"ls": (0, (1, 2))} if "dotted" in words else {}
-    width = next((WIDTHS[word] for word in words if word in WIDTHS), 2.0)
-    return {"color": _colour(words), "lw": width, "zorder": 1 if "level" in words else 3} | dash
+    width = next((WIDTHS[word] for word in look.split() if word in WIDTHS), 2.0)
+    dash = (0, (1, 2)) if "dotted" in look else "-"
+    return {"color": _colour(look), "lw": width, "ls": dash, "zorder": 1 if "level" in look else 3}
 
 
 def _mark_style(look: str, shape: int) -> dict[str, Any]:
-    return {"color": _colour(look.split()), "marker": SHAPES[shape], "mec": "white", "mew": 1.2}
+    return {"color": _colour(look), "marker": SHAPES[shape], "mec": "white", "mew": 1.2}
 
 
-def _colour(words: list[str]) -> str:
-    return next((COLOURS[word] for word in words if word in COLOURS), "black")
+def _colour(look: str) -> str:
+    return next(COLOURS[word] for word in look.split() if word in COLOURS)
 
 
 def _literal(text: str, most: int = 60) -> str:

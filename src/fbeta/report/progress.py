@@ -6,14 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
 
 def bar(unit: str, console: Console) -> Progress:
@@ -22,16 +15,8 @@ def bar(unit: str, console: Console) -> Progress:
     >>> len(bar("epochs", Console(quiet=True)).columns)
     7
     """
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-        console=console,
-    )
+    columns = BarColumn(), MofNCompleteColumn(), unit, TimeElapsedColumn(), "left:", TimeRemainingColumn()
+    return Progress("{task.description}", *columns, console=console)
 
 
 @contextmanager

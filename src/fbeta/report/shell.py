@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 try:
-    from jinja2 import Environment
-    from markupsafe import Markup
+    from jinja2 import Environment, Template
+    from jinja2.utils import htmlsafe_json_dumps
+    from markupsafe import Markup as Markup
 except ImportError as error:
     raise ImportError("A page needs jinja2: pip install 'fbeta[report]'") from error
 
@@ -23,9 +24,7 @@ def page(title: str, body: str, *, footer: str = "", script: str = "", data: Any
     """Compose a page from markup of ours; `body` is a `Markup` as `fill` gives it, and plain text is escaped.
 
     The browser may fetch nothing, and runs `page.js` and the given `script` alone; `data` is there for that script, as
-    JSON in the element ``data``. Pictures are SVG, or images with a ``data:`` address. `page.css` knows these classes:
-    ``soft`` (remarks), ``facts`` (a ``dl`` of names and facts), ``scroll`` (a box around a wide table), ``plain`` (a
-    table, with ``l`` and ``r`` for cells of words and numbers), ``charts`` (a grid of figures); and a ``nav`` of links.
+    JSON in the element ``data``. Pictures are SVG, or images with a ``data:`` address.
 
     >>> text = page("a < b", fill("<p>{{ name }}</p>", name="<i>"))
     >>> text[:15], "<title>a &lt; b</title>" in text, "<p>&lt;i&gt;</p>" in text
@@ -39,7 +38,7 @@ def page(title: str, body: str, *, footer: str = "", script: str = "", data: Any
         footer=footer,
         style=Markup(style),
         script=Markup(script),
-        data=None if data is None else _json(data),
+        data=None if data is None else htmlsafe_json_dumps(data, separators=(",", ":"), allow_nan=False),
         policy=f"default-src 'none'; img-src data:; script-src {_hash(script)}; style-src {_hash(style)}",
     )
     return str(made)
@@ -64,13 +63,7 @@ def fill(template: str, **values: Any) -> Markup:
     >>> fill("<b>{{ name }}</b>", name="a & b")
     Markup('<b>a &amp; b</b>')
     """
-    environment = Environment(
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda x: clean(x) if isinstance(x, str) and not isinstance(x, Markup) else x,
-    )
-    return Markup(environment.from_string(template).render(values))
+    return Markup(_compiled(template).render(values))
 
 
 def resource(name: str) -> str:
@@ -82,12 +75,15 @@ def resource(name: str) -> str:
     return files("fbeta.report").joinpath(name).read_text(encoding="utf-8")
 
 
+@cache
+def _compiled(template: str) -> Template:
+    def shown(x: Any) -> Any:
+        return clean(x) if isinstance(x, str) and not isinstance(x, Markup) else x
+
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=shown)
+    return environment.from_string(template)
+
+
 def _hash(text: str) -> str:
     """What a browser compares before it runs or applies our text; it refuses any other."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _json(value: Any) -> Markup:
-    """JSON that can stand in a script element: it holds nothing that could end one."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))

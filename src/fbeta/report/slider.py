@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+
+import numpy as np
 
 from fbeta.metrics import Confusion, Metric
 from fbeta.report.chart import Pair
-from fbeta.report.level_lines import scored
+from fbeta.report.level_lines import scores
 from fbeta.report.method_rows import MethodRow
-
-#: A slider on a screen has no more positions than this.
-MOST = 400
 
 
 @dataclass(frozen=True)
@@ -21,10 +19,10 @@ class Slider:
     `own` and `half` are the positions of the method's own cut and of ½.
     """
 
-    cut: tuple[float, ...]
-    tp: tuple[float, ...]
-    fp: tuple[float, ...]
-    score: tuple[float, ...]
+    cut: list[float]
+    tp: list[float]
+    fp: list[float]
+    score: list[float]
     positives: float
     negatives: float
     own: int
@@ -43,11 +41,11 @@ class Slider:
     @property
     def precisions(self) -> list[Pair]:
         """Recall and precision, from the lowest cut to the highest that calls a row positive."""
-        pairs = zip(self.tp, self.fp, strict=True)
-        return [(tp / self.positives, tp / (tp + fp)) for tp, fp in pairs if tp + fp > 0]
+        called = zip(self.tp, self.fp, strict=True)
+        return [(tp / self.positives, tp / (tp + fp)) for tp, fp in called if tp + fp > 0]
 
 
-def slider(row: MethodRow, metric: Metric, most: int = MOST) -> Slider | None:
+def slider(row: MethodRow, metric: Metric, most: int = 400) -> Slider | None:
     """A method's test rows at about `most` cuts; None where a class is missing.
 
     Counts are exact. Positions are spread evenly along the ROC curve and along the logarithm of the number of alerts,
@@ -56,36 +54,20 @@ def slider(row: MethodRow, metric: Metric, most: int = MOST) -> Slider | None:
     o = row.candidate.operating
     if not o.cut or not (o.positives > 0 and o.negatives > 0):
         return None
-    points = list(zip(o.cut, o.tp, o.fp, strict=True))
-    if o.tp[0] + o.fp[0] > 0:  # calling nothing positive is a choice too
-        points = [(math.inf, 0.0, 0.0), *points]
-
-    def place(cut: float) -> int:
-        """The point whose positives are the rows at or above the cut."""
-        return max((i for i, p in enumerate(points) if p[0] >= cut), default=0)
-
-    own, half = place(row.cut), place(0.5)
-    kept, last = {0, own, half, len(points) - 1}, 0.0
-    for i, (_, tp, fp) in enumerate(points):
-        alerts = math.log1p(tp + fp) / math.log1p(o.positives + o.negatives)
+    cut, tp, fp = np.array([o.cut, o.tp, o.fp])[:, ::-1]
+    if tp[-1] + fp[-1] > 0:  # calling nothing positive is a choice too
+        cut, tp, fp = np.append(cut, np.inf), np.append(tp, 0), np.append(fp, 0)
+    # The first position whose cut is that or more: its positives are the rows at or above the cut.
+    marked = np.minimum(np.searchsorted(cut, [row.cut, 0.5]), len(cut) - 1)
+    kept = np.arange(len(cut))
+    if len(cut) > most:
+        alerts = np.log1p(tp + fp) / np.log1p(o.positives + o.negatives)
         way = tp / o.positives + fp / o.negatives + 2 * alerts
-        if len(points) <= most or way - last >= 4 / most:
-            kept.add(i)
-            last = way
-    order = sorted(kept, reverse=True)
-    places = [points[i] for i in order]
+        _, spread = np.unique(np.floor(way * most / 4), return_index=True)
+        kept = np.union1d(spread, [0, *marked, len(cut) - 1])
+    tp, fp = tp[kept], fp[kept]
+    found = scores(metric, Confusion(tp, fp, o.positives - tp, o.negatives - fp))
+    own, half = np.searchsorted(kept, marked).tolist()
     return Slider(
-        cut=tuple(p[0] for p in places),
-        tp=tuple(_short(p[1]) for p in places),
-        fp=tuple(_short(p[2]) for p in places),
-        score=tuple(scored(metric, Confusion(t, f, o.positives - t, o.negatives - f)) for _, t, f in places),
-        positives=_short(o.positives),
-        negatives=_short(o.negatives),
-        own=order.index(own),
-        half=order.index(half),
+        cut[kept].tolist(), tp.tolist(), fp.tolist(), found.tolist(), o.positives, o.negatives, own, half
     )
-
-
-def _short(count: float) -> float:
-    """A whole number without a decimal point, which the page would carry along."""
-    return int(count) if count == int(count) else count

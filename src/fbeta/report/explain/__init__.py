@@ -69,14 +69,6 @@ class Explanation:
         """Whether any loss takes the metric."""
         return any(t.possible for t in self.training)
 
-    @property
-    def pole_text(self) -> str:
-        """Where the pole is, in words."""
-        if self.pole is not None:
-            x, y = map(short, self.pole)
-            return f"({x}, {y}) in ROC space (FPR, TPR)"
-        return "none" if self.slope is None else f"at infinity, in the direction of slope {short(self.slope)}"
-
     def to_json(self) -> str:
         """Write as JSON, the metric as its spec."""
         return json.dumps(asdict(self) | {"metric": self.spec}, indent=1, allow_nan=False)
@@ -84,25 +76,21 @@ class Explanation:
     @classmethod
     def from_json(cls, text: str) -> Explanation:
         """Read back what `to_json` wrote; a metric made from a function has no spec to read."""
-        d = json.loads(text)
-        fit = d["rule"]["fit"]
-        return cls(
-            **d
-            | {
-                "metric": as_metric(d["metric"]),
-                "pole": d["pole"] and tuple(d["pole"]),
-                "anchors": d["anchors"] and tuple(d["anchors"]),
-                "conditions": tuple(Condition(**x) for x in d["conditions"]),
-                "rule": BestRule(d["rule"]["text"], fit and tuple(fit)),
-                "points": tuple(OperatingPoint(**x) for x in d["points"]),
-                "populations": tuple(
-                    Population(**x | {k: OperatingPoint(**x[k]) for k in ("best", "half")})
-                    for x in d["populations"]
-                ),
-                "training": tuple(LossVerdict(**x) for x in d["training"]),
-                "siblings": tuple(tuple(x) for x in d["siblings"]),
-            }
-        )
+        d = json.loads(text, object_hook=_restored)
+        return cls(**d | {"metric": as_metric(d["metric"])})
+
+
+def _restored(values: dict[str, Any]) -> Any:
+    """One of our dataclasses, or the values themselves, from an object in JSON; lists become tuples."""
+    given = {name: _tuples(value) for name, value in values.items()}
+    for kind in (Condition, BestRule, OperatingPoint, Population, LossVerdict):
+        if [field.name for field in fields(kind)] == list(given):
+            return kind(**given)
+    return given
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def explain(metric: Metric | str | Callable[[Any, Any, Any, Any], Any], prevalence: float) -> Explanation:
@@ -120,19 +108,18 @@ def explain(metric: Metric | str | Callable[[Any, Any, Any, Any], Any], prevalen
     Reference: [lee2021], sections 3 and 4
     """
     m, p = as_metric(metric), check_prevalence(prevalence)
+    anchors, unanchored = None, ""
     try:
-        anchors: Anchors | None = m.anchors(p)
+        anchors = m.anchors(p)
     except ValueError as error:
-        anchors, unanchored = None, clean(str(error))
-    else:
-        unanchored = ""
+        unanchored = clean(str(error))
     pole = m.pole(p)
     points = tuple(point(m, u, t, p) for u, t in EXAMPLES)
     populations = tuple(population(m, p, d) for d in SEPARATIONS)
     kind, lines = _level_lines(m, p, anchors, pole)
-    fair = populations[1].best
     numbers = sentences.formula(m)
     finite = anchors is not None and not anchors.at_infinity
+    betas = (0.5, 1.0, 2.0, 3.0) if isinstance(m, FBeta) else ()
     return Explanation(
         metric=m,
         prevalence=p,
@@ -144,15 +131,13 @@ def explain(metric: Metric | str | Callable[[Any, Any, Any, Any], Any], prevalen
         pole=(pole.x, pole.y) if pole is not None and not pole.at_infinity else None,
         anchors=(anchors.negative, anchors.positive) if anchors is not None and finite else None,
         slope=anchors.slope if anchors is not None and not finite else None,
-        conditions=(sentences.condition(m, anchors, fair, p), *sentences.standard_conditions(fair)),
+        conditions=sentences.conditions(m, anchors, populations[1].best, p),
         rule=sentences.best_rule(points, p),
         half=sentences.half(populations),
         points=points,
         populations=populations,
         training=_training(m, p, unanchored, kind == "parallel"),
-        siblings=tuple((b, FBeta(b).anchors(p).negative) for b in (0.5, 1.0, 2.0, 3.0))
-        if isinstance(m, FBeta)
-        else (),
+        siblings=tuple((beta, FBeta(beta).anchors(p).negative) for beta in betas),
     )
 
 
@@ -181,14 +166,13 @@ def _level_lines(m: Metric, p: float, anchors: Anchors | None, pole: Pole | None
 
 
 def _training(m: Metric, p: float, unanchored: str, parallel: bool) -> tuple[LossVerdict, ...]:
-    if refusal := clean(m.refusal(p) or ""):
-        names = ("TangentLoss", "SoftLoss", "SurrogateLoss")
-        return tuple(LossVerdict(name, False, refusal) for name in names)
     distance = (
         "the absolute error, as the pole is at infinity" if parallel else "the log distance to the anchors"
     )
-    return (
+    verdicts = (
         LossVerdict("TangentLoss", True, "cross entropy whose class costs follow the metric's slopes"),
         LossVerdict("SoftLoss", True, "the metric itself on soft counts; needs large batches"),
         LossVerdict("SurrogateLoss", not unanchored, unanchored or f"the paper's loss: {distance}"),
     )
+    refusal = clean(m.refusal(p) or "")
+    return tuple(LossVerdict(v.loss, False, refusal) for v in verdicts) if refusal else verdicts

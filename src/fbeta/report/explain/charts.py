@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fbeta.metrics import Confusion
 from fbeta.report import level_lines
 from fbeta.report.chart import Chart, Key, Label, Line, Mark
 from fbeta.report.explain import Explanation
-from fbeta.report.explain.curves import Curve, figure_1, roc, top_of
+from fbeta.report.explain.curves import Curve, figure_1
+from fbeta.report.explain.population import roc
 from fbeta.report.numerals import short
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ LOOKS = {"sibling": "s thin c0", "bce": "s wide c1", "mae": "s c5", "own": "s c2
 CURVES = ("s c1 slim", "s c1", "s c1 best")
 #: Shape and look of a point.
 CUTS = {"best cut": (2, "p c2"), "cut at ½": (0, "p c5")}
+#: What equal scores lie on, where that is not curves.
+STRAIGHT = {"pencil": "lines through the pole", "parallel": "parallel lines"}
 
 
 def roc_space(e: Explanation) -> Chart:
@@ -34,11 +38,18 @@ def roc_space(e: Explanation) -> Chart:
     """
     pole = e.pole if e.pole is not None and all(-0.8 <= x <= 1.8 for x in e.pole) else None
     where = "" if e.pole is None else f"pole ({short(e.pole[0], 3)}, {short(e.pole[1], 3)})"
-    x, y = _window(pole)
+    u, t = pole or (
+        0.5,
+        0.5,
+    )  # the window is the unit square with a little room, and the pole where it is near
+    x, y = (min(-0.03, u - 0.1), max(1.03, u + 0.1)), (min(-0.03, t - 0.12), max(1.0, t + 0.1))
+    one_sided = f"{e.level_lines.partition(':')[0]} lines" if e.kind == "one-sided" else ""
+    title = f"Equal scores lie on {one_sided or STRAIGHT.get(e.kind, 'curves, without a pole')}"
     axes = "false positive rate u", "true positive rate t"
-    chart = Chart(_title(e), x, y, *axes, height=330, margins=(22, 32, 38, 46))
+    chart = Chart(title, x, y, *axes, height=330, margins=(22, 32, 38, 46))
     middles = (np.arange(CELLS) + 0.5) / CELLS
-    chart.surface = level_lines.surface(e.metric, *np.meshgrid(middles, middles), e.prevalence).tolist()
+    cells = Confusion.from_rates(*np.meshgrid(middles, middles), e.prevalence)
+    chart.surface = level_lines.scores(e.metric, cells).tolist()
     lines = level_lines.level_lines(e.metric, e.prevalence)
     level_lines.add(chart, lines)
     for p, look in zip(e.populations, CURVES, strict=True):
@@ -66,12 +77,16 @@ def loss_panels(e: Explanation) -> list[Chart]:
     >>> from fbeta.report.explain import explain
     >>> [chart.label for chart in loss_panels(explain("mcc", prevalence=0.1))]
     ['Cost of false negatives', 'Cost of false positives']
+    >>> [chart.y for chart in loss_panels(explain("kappa", prevalence=0.3))]
+    [(0, 1.6), (0, 1.6)]
     """
-    panels = figure_1(e)
-    top = top_of(panels)
+    missed, flagged = figure_1(e)
+    # The axes reach as high as the metric's own curves at q = 0.96, within reason; BCE has no top.
+    own = [float(np.interp(0.96, c.x, c.y)) for c in missed + flagged if c.role == "own"]
+    top = min(6.5, max(1.6, *own)) if own else 3.2
     return [
-        _losses("Cost of false negatives", "share of positives missed, q₀", panels[0], top),
-        _losses("Cost of false positives", "share of negatives flagged, q₁", panels[1], top),
+        _losses("Cost of false negatives", "share of positives missed, q₀", missed, top),
+        _losses("Cost of false positives", "share of negatives flagged, q₁", flagged, top),
     ]
 
 
@@ -99,23 +114,3 @@ def _losses(label: str, rate: str, curves: list[Curve], top: float) -> Chart:
     if not any(c.role == "own" for c in curves):
         chart.labels.append(Label((0.03, 0.9 * top), "no loss trains for this metric"))
     return chart
-
-
-def _window(pole: tuple[float, float] | None) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The unit square with a little room, and the pole where it is near."""
-    left, right, bottom, top = -0.03, 1.03, -0.03, 1.0
-    if pole is not None:
-        left, right = min(left, pole[0] - 0.1), max(right, pole[0] + 0.1)
-        bottom, top = min(bottom, pole[1] - 0.12), max(top, pole[1] + 0.1)
-    return (left, right), (bottom, top)
-
-
-def _title(e: Explanation) -> str:
-    """What ROC space shows, in plain words."""
-    return {
-        "pencil": "Equal scores lie on lines through the pole",
-        "parallel": "Equal scores lie on parallel lines",
-        "separable": "Equal scores lie on curves, without a pole",
-        "curved": "Equal scores lie on curves, without a pole",
-        "one-sided": f"Equal scores lie on {e.level_lines.partition(':')[0]} lines",
-    }[e.kind]

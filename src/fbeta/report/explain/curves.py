@@ -1,4 +1,4 @@
-"""The curves in the pictures of a metric, as arrays: the paper's Figure 1, and ROC curves of known populations."""
+"""The curves of the paper's Figure 1, for any metric, as arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from fbeta.metrics import Anchors, AnchorTerm
 from fbeta.report.explain import Explanation
-from fbeta.report.explain.population import rates
 from fbeta.report.explain.sentences import times
 from fbeta.report.numerals import short
 
@@ -79,8 +78,8 @@ def figure_1(e: Explanation, n: int = 241) -> tuple[list[Curve], list[Curve]]:
         x0, y0 = e.anchors
         scale = Anchors(x0, y0).scale
         for beta, x in e.siblings:
-            label = f"β = {short(beta)}" if beta != 0.5 else "β = ½"
             if not math.isclose(x, x0):
+                label = f"β = {'½' if beta == 0.5 else short(beta)}"
                 b.append(Curve(label, "sibling", q, term(x, q, positive=False)))
         for panel, anchor, positive in ((a, y0, True), (b, x0, False)):
             y = term(anchor, q, positive=positive, scale=scale)
@@ -91,32 +90,8 @@ def figure_1(e: Explanation, n: int = 241) -> tuple[list[Curve], list[Curve]]:
     return a, b
 
 
-def top_of(panels: tuple[list[Curve], list[Curve]]) -> float:
-    """How high the loss axes reach: the metric's own curves up to q = 0.96, within reason; BCE has no top.
-
-    >>> from fbeta.report.explain import explain
-    >>> round(top_of(figure_1(explain("kappa", prevalence=0.3))), 4)
-    1.6
-    """
-    own = [float(np.interp(0.96, c.x, c.y)) for panel in panels for c in panel if c.role == "own"]
-    return min(6.5, max(1.6, *own)) if own else 3.2
-
-
-def roc(separation: float, n: int = 301) -> list[tuple[float, float]]:
-    """The ROC curve of two normal classes: false and true positive rates, from 'none' to 'all'.
-
-    >>> [round(t, 4) for _, t in roc(2.0, n=3)]
-    [0.0, 0.8413, 1.0]
-    """
-    return [rates(s, separation) for s in np.linspace(separation + 6, -6, n).tolist()]
-
-
 def _term_text(anchor: float, scale: float, positive: bool) -> str:
-    front = times(scale, 3)
-    start = 1.0 if positive else 0.0
-    d = abs(start - anchor)
-    if math.isclose(d, 1):
-        shrinks = (anchor <= 0) == positive
-        return f"−{front}log(1 − q)" if shrinks else f"{front}log(1 + q)"
-    sign = "−" if (anchor <= 0) == positive else "+"
-    return f"{'−' if sign == '−' else ''}{front}log(1 {sign} q/{short(d, 3)})"
+    shrinks = (anchor <= 0) == positive  # the distance to the anchor shrinks with the error
+    sign, distance = "−" if shrinks else "+", abs(positive - anchor)
+    share = "q" if math.isclose(distance, 1) else f"q/{short(distance, 3)}"
+    return f"{'−' * shrinks}{times(scale, 3)}log(1 {sign} {share})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fbeta.report.explain import Explanation
+from fbeta.report.explain.population import OperatingPoint
 from fbeta.report.numerals import NONE, short
 
 
@@ -27,68 +28,55 @@ def sections(e: Explanation) -> list[Section]:
     >>> [section.title for section in sections(explain("accuracy", prevalence=0.1))][2:4]
     ['Where to cut calibrated probabilities', 'δ at some operating points']
     """
-    return [_facts(e), _conditions(e), _populations(e), _points(e), _losses(e)]
-
-
-def _facts(e: Explanation) -> Section:
-    rows = (
+    facts = (
         ("formula", e.formula or "your own function of (tp, fp, fn, tn)"),
         ("with numbers", e.numbers),
-        ("pole", e.pole_text),
+        ("pole", _pole(e)),
         ("level lines", e.level_lines),
         ("best rule", f"positive where η = Pr(y=1|x) ≥ δ. {e.rule.text}"),
         ("the cut ½", e.half),
     )
-    return Section("", tuple(row for row in rows if row[1]))
-
-
-def _conditions(e: Explanation) -> Section:
     letters = "q₀ = 1 − TPR, q₁ = FPR, ′ the gradient in the weights"
     if e.kind in ("curved", "one-sided"):
         letters += ", s_t and s_u the slopes of the score in TPR and in 1 − FPR"
     own = e.conditions[0]
     general = f" The first line in general: {own.text}." if own.text != own.numbers else ""
-    return Section(
-        "Where gradients balance",
-        tuple((c.name, c.numbers, short(c.slope, 3)) for c in e.conditions),
-        ("for", "condition at a critical point", "dt/du"),
-        left=2,
-        note=letters,
-        remark="dt/du: the slope that each asks of the ROC curve, here at the metric's best point for AUC "
-        f"{e.populations[1].auc:.2f}. BCE and MAE are class-balanced.{general}",
-    )
-
-
-def _populations(e: Explanation) -> Section:
-    def row(*numbers: float | None) -> tuple[str, ...]:
-        return tuple(short(x, 3) for x in numbers)
-
-    return Section(
-        "Where to cut calibrated probabilities",
-        tuple(row(p.separation, p.auc, p.cut, p.best.score, p.half.score, p.lost) for p in e.populations),
-        ("d′", "AUC", "best cut δ*", "score", "score at ½", "lost"),
-        note="two normal classes d′ apart",
-    )
-
-
-def _points(e: Explanation) -> Section:
-    return Section(
-        "δ at some operating points",
-        tuple(
-            (*(short(x, 3) for x in (p.fpr, p.tpr, p.score, p.delta)), _verdict_on_half(p.delta))
-            for p in e.points
+    cuts = [(p.separation, p.auc, p.cut, p.best.score, p.half.score, p.lost) for p in e.populations]
+    losses = tuple((t.loss, t.why if t.possible else f"no: {t.why}") for t in e.training)
+    return [
+        Section("", tuple(fact for fact in facts if fact[1])),
+        Section(
+            "Where gradients balance",
+            tuple((c.name, c.numbers, short(c.slope, 3)) for c in e.conditions),
+            ("for", "condition at a critical point", "dt/du"),
+            left=2,
+            note=letters,
+            remark="dt/du: the slope that each asks of the ROC curve, here at the metric's best point for AUC "
+            f"{e.populations[1].auc:.2f}. BCE and MAE are class-balanced.{general}",
         ),
-        ("FPR", "TPR", "score", "δ", "so ½ is"),
-        note="rows with probability δ or more are best called positive",
-    )
+        Section(
+            "Where to cut calibrated probabilities",
+            tuple(tuple(short(x, 3) for x in row) for row in cuts),
+            ("d′", "AUC", "best cut δ*", "score", "score at ½", "lost"),
+            note="two normal classes d′ apart",
+        ),
+        Section(
+            "δ at some operating points",
+            tuple((*(short(x, 3) for x in (p.fpr, p.tpr, p.score, p.delta)), _half(p)) for p in e.points),
+            ("FPR", "TPR", "score", "δ", "so ½ is"),
+            note="rows with probability δ or more are best called positive",
+        ),
+        Section("Losses that train for it", losses if e.trainable else (("none", e.training[0].why),)),
+    ]
 
 
-def _losses(e: Explanation) -> Section:
-    rows = tuple((t.loss, t.why if t.possible else f"no: {t.why}") for t in e.training)
-    return Section("Losses that train for it", rows if e.trainable else (("none", e.training[0].why),))
+def _pole(e: Explanation) -> str:
+    if e.pole is not None:
+        return f"({short(e.pole[0])}, {short(e.pole[1])}) in ROC space (FPR, TPR)"
+    return "none" if e.slope is None else f"at infinity, in the direction of slope {short(e.slope)}"
 
 
-def _verdict_on_half(delta: float | None) -> str:
-    if delta is None:
+def _half(p: OperatingPoint) -> str:
+    if p.delta is None:
         return NONE
-    return "right" if abs(delta - 0.5) < 0.005 else "too high" if delta < 0.5 else "too low"
+    return "right" if abs(p.delta - 0.5) < 0.005 else "too high" if p.delta < 0.5 else "too low"

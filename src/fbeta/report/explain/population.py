@@ -50,7 +50,7 @@ class Population:
 
 
 def point(metric: Metric, fpr: float, tpr: float, prevalence: float) -> OperatingPoint:
-    r"""Score a point of ROC space, and say from which probability on a row there is worth calling positive.
+    r"""Score a point of ROC space, and find the probability from which a row there is worth calling positive.
 
     .. math:: \delta = \frac{g_0}{g_0 + g_1}
 
@@ -61,9 +61,8 @@ def point(metric: Metric, fpr: float, tpr: float, prevalence: float) -> Operatin
     """
     c = Confusion.from_rates(fpr, tpr, prevalence)
     score = value_or_none(lambda: metric(c))
-    return OperatingPoint(
-        fpr, tpr, score, None if score is None else value_or_none(lambda: metric.best_cut(c))
-    )
+    delta = None if score is None else value_or_none(lambda: metric.best_cut(c))
+    return OperatingPoint(fpr, tpr, score, delta)
 
 
 def population(metric: Metric, prevalence: float, separation: float) -> Population:
@@ -96,18 +95,9 @@ def population(metric: Metric, prevalence: float, separation: float) -> Populati
 
     grid = [-37.0 + i * (74.0 + d) / 800 for i in range(801)]
     below = [too_low(s) for s in grid]
-    turns = [
-        _bisect(too_low, low, high)
-        for low, high, a, b in zip(grid, grid[1:], below, below[1:], strict=False)
-        if a and not b
-    ]
-    # The ends of the grid stand for 'everything positive' and 'nothing positive'.
-    ends = ([] if below[0] else grid[:1]) + (grid[-1:] if below[-1] else [])
-    best = max(turns or ends or grid, key=lambda s: _height(at(s)))
-    summit = max(grid, key=lambda s: _height(at(s)))
-    if _height(at(summit)) - _height(at(best)) > 1e-6 * abs(_height(at(best))) and best not in ends:
-        best = summit
-    cut = float(best > 0) if best in ends else eta(best)
+    turns = [_bisect(too_low, grid[i], grid[i + 1]) for i in range(len(grid) - 1) if below[i] > below[i + 1]]
+    best = max([*turns, *grid], key=lambda s: -math.inf if (score := at(s).score) is None else score)
+    cut = {grid[0]: 0.0, grid[-1]: 1.0}.get(best, eta(best))  # at the ends everything or nothing is positive
     half = at((d * d / 2 - odds) / d)
     return Population(d, NormalDist().cdf(d / math.sqrt(2)), cut, at(best), half)
 
@@ -121,6 +111,16 @@ def rates(s: float, separation: float) -> tuple[float, float]:
     return 0.5 * math.erfc(s / math.sqrt(2)), 0.5 * math.erfc((s - separation) / math.sqrt(2))
 
 
+def roc(separation: float, n: int = 301) -> list[tuple[float, float]]:
+    """The ROC curve of two normal classes: false and true positive rates, from 'none' to 'all'.
+
+    >>> [round(t, 4) for _, t in roc(2.0, n=3)]
+    [0.0, 0.8413, 1.0]
+    """
+    high, low = separation + 6, -6
+    return [rates(high + i / (n - 1) * (low - high), separation) for i in range(n)]
+
+
 def value_or_none(formula: Callable[[], Any]) -> float | None:
     """Evaluate a formula; None where a user's own divides by zero or gives no number."""
     try:
@@ -132,10 +132,6 @@ def value_or_none(formula: Callable[[], Any]) -> float | None:
 
 def _logistic(x: float) -> float:
     return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
-
-
-def _height(p: OperatingPoint) -> float:
-    return -math.inf if p.score is None else p.score
 
 
 def _bisect(too_low: Callable[[float], bool], low: float, high: float) -> float:

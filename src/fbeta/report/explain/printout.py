@@ -20,11 +20,12 @@ def layout(e: Explanation) -> RenderableType:
     Share of right decisions.
     ...
     """
-    facts, *others = sections(e)
     parts: list[RenderableType] = [heading(e.spec, f"at prevalence {e.prevalence:g}"), plain(e.about, "dim")]
-    parts += ["", _table(facts)]
-    for section in others:
-        parts += ["", heading(section.title, section.note), indented(_table(section))]
+    for section in sections(e):
+        if section.title:
+            parts += ["", heading(section.title, section.note), indented(_table(section))]
+        else:
+            parts += ["", _table(section)]
         if section.remark:
             parts.append(indented(plain(section.remark, "dim")))
     return Group(*parts)
@@ -32,11 +33,10 @@ def layout(e: Explanation) -> RenderableType:
 
 def _table(section: Section) -> Table:
     made = table(header=bool(section.head))
-    for i, head in enumerate(section.head or ("", "")):
-        style = "bold" if i == 0 and not section.head else ""
-        made.add_column(
-            head, justify="left" if i < section.left or not section.head else "right", style=style
-        )
+    for i, head in enumerate(section.head):
+        made.add_column(head, justify="left" if i < section.left else "right")
+    if not section.head:
+        made.add_column(style="bold")
     for row in section.rows:
         made.add_row(*map(plain, row))
     return made

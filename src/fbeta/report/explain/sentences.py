@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -55,30 +56,31 @@ def formula(metric: Metric) -> str:
     unit = [[float(i == j) for j in range(4)] for i in range(4)]
     probe = (3.0, 5.0, 7.0, 11.0)
     try:
-        columns = [[float(x) for x in metric.ratio(Confusion(*cells))] for cells in unit]
-        whole = [float(x) for x in metric.ratio(Confusion(*probe))]
+        *columns, whole = [tuple(map(float, metric.ratio(Confusion(*cells)))) for cells in (*unit, probe)]
     except (ArithmeticError, ValueError, TypeError, AttributeError):
         return metric.formula
-    for k in (0, 1):
-        weighted = sum(x * column[k] for x, column in zip(probe, columns, strict=True))
-        if not math.isclose(weighted, whole[k], rel_tol=1e-9):
+    parts = []
+    for weights, value in zip(zip(*columns, strict=True), whole, strict=True):
+        if not math.isclose(sum(map(operator.mul, weights, probe)), value, rel_tol=1e-9):
             return metric.formula
-    above, below = (_linear([column[k] for column in columns]) for k in (0, 1))
-    return f"{above} / {below}"
+        parts.append(_linear(weights))
+    return " / ".join(parts)
 
 
-def condition(metric: Metric, anchors: Anchors | None, at: OperatingPoint, prevalence: float) -> Condition:
-    r"""The paper's condition on the gradients of q₀ = 1 − t and q₁ = u, for any metric.
+def conditions(
+    metric: Metric, anchors: Anchors | None, at: OperatingPoint, prevalence: float
+) -> tuple[Condition, ...]:
+    r"""The paper's condition on the gradients of q₀ = 1 − t and q₁ = u, for any metric, class-balanced BCE and MAE.
 
     .. math:: -\frac{q_0'}{|1 - q_0 - y_0|} = \frac{q_1'}{|q_1 - x_0|}, \qquad \text{else}\quad
               -\frac{\partial M}{\partial t}\,q_0' = -\frac{\partial M}{\partial u}\,q_1'
 
     >>> from fbeta.metrics import FBeta
-    >>> c = condition(FBeta(2), FBeta(2).anchors(0.1), OperatingPoint(0.1, 0.8, None, None), prevalence=0.1)
-    >>> c.numbers, round(c.slope, 4)
-    ('−q₀′/(1 − q₀) = q₁′/(0.4444 + q₁)', 1.4694)
+    >>> own, bce, mae = conditions(FBeta(2), FBeta(2).anchors(0.1), OperatingPoint(0.1, 0.8, None, None), 0.1)
+    >>> own.numbers, round(own.slope, 4), round(bce.slope, 4), mae.slope
+    ('−q₀′/(1 − q₀) = q₁′/(0.4444 + q₁)', 1.4694, 0.8889, 1.0)
 
-    Reference: [lee2021], eq. gradient_fbeta
+    Reference: [lee2021], eqs. gradient_fbeta, gradient_bce and gradient_mae
     """
     c = Confusion.from_rates(at.fpr, at.tpr, prevalence)
     by_t = value_or_none(lambda: metric.slopes(c)[0])
@@ -94,21 +96,12 @@ def condition(metric: Metric, anchors: Anchors | None, at: OperatingPoint, preva
         near = f"{short(1 - y0)} − q₀" if y0 <= 0 else f"{_plus(y0 - 1)}q₀"
         far = "q₁" if x0 == 0 else f"({_plus(-x0)}q₁)" if x0 < 0 else f"({short(x0)} − q₁)"
         numbers = f"−q₀′/({near}) = q₁′/{far}"
-    return Condition(clean(str(metric)), text, numbers, slope)
-
-
-def standard_conditions(at: OperatingPoint) -> tuple[Condition, Condition]:
-    """The same condition of the two class-balanced losses that the paper compares with.
-
-    >>> bce, mae = standard_conditions(OperatingPoint(0.2, 0.8, None, None))
-    >>> bce.numbers, round(bce.slope, 4), mae.slope
-    ('−q₀′/(1 − q₀) = q₁′/(1 − q₁)', 1.0, 1.0)
-
-    Reference: [lee2021], eqs. gradient_bce and gradient_mae
-    """
-    bce = "−q₀′/(1 − q₀) = q₁′/(1 − q₁)"
-    slope = at.tpr / (1 - at.fpr) if at.fpr < 1 else None
-    return Condition("BCE", bce, bce, slope), Condition("MAE", "−q₀′ = q₁′", "−q₀′ = q₁′", 1.0)
+    bce, mae = "−q₀′/(1 − q₀) = q₁′/(1 − q₁)", "−q₀′ = q₁′"
+    return (
+        Condition(clean(str(metric)), text, numbers, slope),
+        Condition("BCE", bce, bce, at.tpr / (1 - at.fpr) if at.fpr < 1 else None),
+        Condition("MAE", mae, mae, 1.0),
+    )
 
 
 def best_rule(points: Sequence[OperatingPoint], prevalence: float) -> BestRule:
@@ -138,7 +131,7 @@ def best_rule(points: Sequence[OperatingPoint], prevalence: float) -> BestRule:
 
 
 def half(populations: Sequence[Population]) -> str:
-    """Say in plain words where the cut ½ on calibrated probabilities is wrong, and what it costs.
+    """Where the cut ½ on calibrated probabilities is wrong, and what it costs, in plain words.
 
     >>> from fbeta.report.explain.population import population
     >>> from fbeta.metrics import Accuracy
