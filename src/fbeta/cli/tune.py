@@ -24,7 +24,7 @@ def tune(
     kind: Annotated[
         str | None,
         typer.Option(
-            help="What the scores are: probability, logit or score; said aloud what is assumed, if not given."
+            help="What the scores are: probability, logit or score; if not given, what is assumed is said."
         ),
     ] = None,
     rule: RuleSpec = "exact",

@@ -57,7 +57,7 @@ class Folder:
 
     @contextmanager
     def lock(self, part: Part, wait: bool = True) -> Iterator[bool]:
-        """Hold a part for the time of a `with`: whether it could be had; a process that ends lets go of it."""
+        """Lock a part within a `with`; says whether it was free. The lock of a process that ends is released."""
         from filelock import FileLock, Timeout
 
         self.path.mkdir(parents=True, exist_ok=True)

@@ -21,9 +21,9 @@ from fbeta.metrics import Confusion, Metric
 from fbeta.tables import Table, TableError, split
 from fbeta.tables.digest import digest
 
-#: Outer splits are folds of one deal, then of the next: so each row is judged about as often as any other.
+#: Outer splits are the folds of one random deal, then of the next: each row is judged about equally often.
 OUTER = 5
-#: Another number is for another way to get from the same rows and settings to scores.
+#: Goes up when the same rows and settings come to lead to other scores.
 PROTOCOL = 4
 
 
@@ -133,7 +133,7 @@ def _splits(table: Table, count: int, folds: int, seed: int) -> list[Split]:
 
 
 def _probe(metric: Metric) -> str:
-    """What a metric says of some cells: a function of one's own has no better name."""
+    """A digest of a metric's scores of some cells, which tells functions with the same name apart."""
     cells = np.random.default_rng(0).integers(1, 1000, (4, 64)).astype(np.float64)
     said = json.dumps([f"{x:.9g}" for x in score_cells(metric, Confusion(*cells))])
     return hashlib.sha256(said.encode()).hexdigest()[:16]

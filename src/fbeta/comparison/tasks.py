@@ -31,7 +31,7 @@ def _silent(_: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A part with all rows of the table, encoded as the learning rows of its split say; trained as one.
+    """A part to train, with all rows of the table, encoded by the learning rows of its split.
 
     Shape: `X` ``(n, d)``, `y` ``(n,)``.
     """
@@ -58,7 +58,7 @@ class Task:
     def finish(
         self, folder: Folder | None, wait: bool, tick: Tick
     ) -> tuple[Part, dict[str, SplitScores] | None]:
-        """Train and keep, or read what another process finished; None if one is at it and nobody waits."""
+        """Train and keep, or read what another process finished; None if one is training it and `wait` is False."""
         if folder is None:
             return self.part, self.train(tick)
         with folder.lock(self.part, wait) as held:
@@ -97,7 +97,7 @@ def train(
     ahead = (lambda epoch: tick(done + epoch, total)) if processes == 1 else _silent
     work = joblib.Parallel(n_jobs=processes, return_as="generator_unordered", pre_dispatch="n_jobs")
     kept = None if folder is None else Folder(folder.path, _silent)  # damage is reported above
-    for wait in (False, True):  # first what nobody is at, then what others have in hand
+    for wait in (False, True):  # first what is free, then what other processes are training
         tasks = tasks_of(left, plan, table, metric, device)
         left = []
         for part, found in work(joblib.delayed(Task.finish)(task, kept, wait, ahead) for task in tasks):
@@ -135,7 +135,7 @@ def _steps(part: Part) -> int:
 
 
 def _processes(jobs: int | None, table: Table, metric: Metric, device: str, parts: int) -> int:
-    """How many processes to train in: no more than there are parts, and one for what other processes cannot get."""
+    """How many processes to train in: at most one per part, and one for a metric that cannot be sent to others."""
     if isinstance(metric, Custom):
         if jobs is not None and jobs > 1:
             raise ValueError(

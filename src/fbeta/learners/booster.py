@@ -22,7 +22,7 @@ Numbers = NDArray[np.int64]
 
 #: The most a leaf may move log odds, before the learning rate. Where a model is sure, the second derivative of the
 #: logistic loss vanishes and Newton's step −g/h goes anywhere: on rare positives both libraries diverge without it.
-#: Chosen on tables that docs/boosting.md reports; it says what that flatters.
+#: Chosen on tables that docs/boosting.md reports; the page says which of its columns that makes optimistic.
 MOST = 3.0
 
 
@@ -30,7 +30,7 @@ MOST = 3.0
 class Engine(ABC):
     """A boosting library on rows of one table, taken by their numbers: binned data are made once per fold.
 
-    - `library`, `file`, `dtype`: its name, the file that holds one of its boosters, and what it computes in.
+    - `library`, `file`, `dtype`: its name, the file that holds one of its boosters, and the numbers it computes in.
     - `objective`: makes a fresh custom objective; None is the library's own logistic loss, which with class costs as
       row weights is the tangent loss at q = 0.
     """

@@ -50,7 +50,7 @@ class Stack:
     see the runs of one loss as columns. No number of a run depends on another run.
 
     - `hidden`: widths between the table and the logits; none is a linear model.
-    - `weight`: of rows (2 is a row twice). `pooled`: the K outputs of a run are scored by their pooled counts.
+    - `weight`: of each row (2 counts it twice). `pooled`: the K outputs of a run are scored by their pooled counts.
     - `penalty`: λ of a penalty ``λ / 2 · ‖W‖²`` (biases left out), relative to the mean loss over rows and outputs.
     - `dtype`: of the arithmetic.
 
