@@ -190,13 +190,9 @@ class Comparison:
     def read(cls, path: Path) -> Comparison:
         """A comparison from the file of `fbeta compare --json`."""
         try:
-            text = path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise ValueError(f"cannot read {path}: {error.strerror}.") from error
+            return cls.from_json(path.read_text(encoding="utf-8"))
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is no comparison: give what `fbeta compare --json` printed.") from error
-        try:
-            return cls.from_json(text)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
