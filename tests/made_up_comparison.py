@@ -13,12 +13,12 @@ from fbeta.comparison.result import (
     Candidate,
     Comparison,
     Difference,
-    Epochs,
     Interval,
     Operating,
     Outcome,
     Table,
 )
+from fbeta.learners.learner import Course
 
 METHODS = (  # name, model, loss, how far the classes lie apart, how far the probabilities are off
     ("BCE, linear", "linear", "bce", 1.9, 0.0),
@@ -64,7 +64,7 @@ def course(apart, rng, epochs=20):
     e = np.arange(1, epochs + 1)
     held = 0.25 + 0.23 * apart * (1 - np.exp(-e / 4)) + 0.006 * rng.standard_normal(epochs)
     loss = 0.2 + 0.5 * np.exp(-e / 5) + 0.006 * rng.standard_normal(epochs)
-    return Epochs(tuple(loss.tolist()), tuple((held + 0.02).tolist()), tuple(held.tolist()))
+    return Course(tuple(loss.tolist()), tuple((held + 0.02).tolist()), tuple(held.tolist()))
 
 
 def comparison(
@@ -138,7 +138,7 @@ def comparison(
                 else None,
                 operating=operating(test, y),
                 calibration=calibration(test, y),
-                epochs=Epochs() if model == "xgboost" else course(apart, np.random.default_rng(at)),
+                epochs=Course() if model == "xgboost" else course(apart, np.random.default_rng(at)),
             )
         )
     winner = max(made, key=lambda c: c.inner)

@@ -11,13 +11,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from fbeta import MCC, Confusion, Decision, FBeta, metric
+from fbeta.comparison.folder import SplitScores
 from fbeta.comparison.judging import held_score, judge
 from fbeta.comparison.methods import Method, baseline_of, methods_for
 from fbeta.comparison.plan import Plan, Split
-from fbeta.comparison.recommendation import advised, recommendation
 from fbeta.comparison.result import Choice, Comparison, Difference, Interval
 from fbeta.comparison.run import compare
-from fbeta.comparison.scores import Scores
 from fbeta.comparison.statistics import (
     bootstrap_interval,
     corrected_t,
@@ -25,7 +24,8 @@ from fbeta.comparison.statistics import (
     paired_bootstrap,
     reach,
 )
-from fbeta.comparison.training import _inputs
+from fbeta.comparison.tasks import tasks_of
+from fbeta.comparison.verdict import advised, recommendation
 from fbeta.learners import models
 from fbeta.learners.training import collapse
 from fbeta.tables import read_frame
@@ -51,7 +51,8 @@ def found():
 def splits(data, count, folds, rows=None):
     """Every split of a table with its rows (or those of another one) as they are encoded for it."""
     plan = Plan.make(data, FBeta(1), [Method("linear", "bce")], count, folds, 0)
-    return [(split, X) for _, X, _, split in _inputs(list(plan.parts), plan, rows or data)]
+    tasks = tasks_of(list(plan.parts), plan, rows or data, FBeta(1), "cpu")
+    return [(task.split, task.X) for task in tasks]
 
 
 def timeless(comparison):
@@ -182,7 +183,7 @@ def test_collapse_is_said_only_where_it_is_so():
     rising = y + np.linspace(0, 1, 40)
 
     def said(scores):
-        return judge(Scores(scores, scores), y, split, FBeta(1), "exact").outcome.collapse
+        return judge(SplitScores(scores, scores), y, split, FBeta(1), "exact").outcome.collapse
 
     assert said(rising - 0.9) == ""
     assert said(rising + 1) == "predicts everything positive"

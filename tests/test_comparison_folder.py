@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 
 from fbeta import as_metric
-from fbeta.comparison import training
+from fbeta.comparison import tasks
+from fbeta.comparison.folder import Folder, SplitScores
 from fbeta.comparison.methods import Method
 from fbeta.comparison.plan import Part, Plan
 from fbeta.comparison.result import Comparison
 from fbeta.comparison.run import compare
-from fbeta.comparison.scores import Folder, Scores
 from fbeta.learners import models
 from fbeta.learners.learner import Course
 from fbeta.learners.models.mlp import MLP
@@ -172,7 +172,7 @@ def fill(path):
 
 
 def other_part(path):
-    Folder(path.parent).write(Part("x", ("bce",), 0, 0), {"bce": Scores(np.zeros(1), np.zeros(1))})
+    Folder(path.parent).write(Part("x", ("bce",), 0, 0), {"bce": SplitScores(np.zeros(1), np.zeros(1))})
     next(path.parent.glob("x-*.scores")).replace(path)
 
 
@@ -230,7 +230,8 @@ import torch
 torch.set_num_threads(1)
 sys.path.insert(0, {tests!r})
 from test_comparison_folder import LONG, compare, long_table
-from fbeta.comparison import scores, training
+from fbeta.comparison.folder import Folder
+from fbeta.comparison.tasks import Task
 import fbeta.boosting, xgboost
 
 def log(*words):
@@ -246,8 +247,8 @@ def logged(name, call):
         return found
     return logging
 
-training._scores = logged("train", training._scores)
-scores.Folder.write = logged("write", scores.Folder.write)
+Task.train = logged("train", Task.train)
+Folder.write = logged("write", Folder.write)
 for line in sys.stdin:
     folder, out = line.split()
     child = os.fork()
@@ -390,23 +391,23 @@ def test_other_backends_of_joblib_take_over(found, monkeypatch):
     seen = []
     with joblib.parallel_config("threading", n_jobs=2):
         monkeypatch.setattr(
-            training,
-            "_train_part",
+            tasks.Task,
+            "finish",
             lambda *a: (seen.append(joblib.parallel.get_active_backend()), train(*a))[1],
         )
         assert timeless(compare(table(), jobs=None, **ASKED)) == timeless(found)
     assert len(seen) == 2
 
 
-train = training._train_part
+train = tasks.Task.finish
 
 
 def test_processes_are_for_what_is_worth_their_start(monkeypatch):
     def wanted(jobs=None, metric="mcc", device="cpu", parts=9):
-        return training._processes(jobs, table(), as_metric(metric), device, parts)
+        return tasks._processes(jobs, table(), as_metric(metric), device, parts)
 
     assert wanted() == 1  # not worth the start
-    monkeypatch.setattr(training, "WORTH", 100)
+    monkeypatch.setattr(tasks, "WORTH", 100)
     assert wanted() == min(joblib.cpu_count(), 9)
     assert wanted(parts=1) == 1
     assert wanted(device="cuda") == 1
@@ -448,7 +449,7 @@ def test_a_part_that_another_process_is_at_is_waited_for_at_the_end(found, folde
 
 def test_what_a_part_holds_comes_back_as_it_was(tmp_path):
     part = Part("linear", ("bce", "soft"), 1, 0)
-    one = Scores(np.array([0.1, -2.0]), np.array([3.0]), 0.5, 7, remark="predicts everything positive")
+    one = SplitScores(np.array([0.1, -2.0]), np.array([3.0]), 0.5, 7, remark="predicts everything positive")
     other = replace(one, inner=np.array([1.0, 2.0]), course=Course((0.3, 0.2), (0.5, 0.6), (0.4, math.nan)))
     folder = Folder(tmp_path)
     assert folder.read(part) is None

@@ -9,10 +9,11 @@ from fbeta import Confusion, Decision, FBeta
 from fbeta.artifact import load, predict, save
 from fbeta.artifact.files import to_bytes
 from fbeta.artifact.outputs import OutputError
-from fbeta.comparison import compare, judging, training
+from fbeta.comparison import compare, judging
 from fbeta.comparison.fitting import digest_of_file, fit
 from fbeta.comparison.methods import methods_for
 from fbeta.comparison.plan import Part, Split
+from fbeta.comparison.tasks import Task
 from fbeta.learners import Goal, Rows, models
 from fbeta.tables import Encoder, TableError, read_frame, read_table, split
 from fbeta.tables.scores import read_scores
@@ -49,7 +50,7 @@ def test_it_trains_on_all_rows_and_cuts_by_those_out_of_fold(model):
     # Judged by its own rows, which a fit has no others than, a comparison takes the same decision.
     everything = np.arange(len(held))
     where, part = Split(everything, everything, fold, 0), Part("linear", ("tangent",), 0, 0)
-    scores = training._scores(part, X, y, where, FBeta(2), "cpu", None)["tangent"]
+    scores = Task(part, X, y, where, FBeta(2)).train()["tangent"]
     judged = judging.judge(scores, y, where, FBeta(2), "shrunk")
     assert judged.outcome.cut == model.cut.value
     assert model.of_features(held.features) == pytest.approx(judged.probability, abs=1e-9)

@@ -168,7 +168,7 @@ def test_cross_fit_refuses():
     X, y = np.arange(4.0), np.array([0, 1, 0, 1])
     with pytest.raises(ValueError, match="no rows to fit on"):
         cross_fit(lambda *_: None, lambda m, X: X, X, y, [0, 0, 0, 0])
-    with pytest.raises(ValueError, match="one fold a row"):
+    with pytest.raises(ValueError, match="one fold per row"):
         cross_fit(lambda *_: None, lambda m, X: X, X, y, [0, 1])
     with pytest.raises(ValueError, match="folds must be whole numbers"):
         cross_fit(lambda *_: None, lambda m, X: X, X, y, [0.0, 1.0, np.nan, 1.0])

@@ -11,8 +11,8 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.preprocessing import StandardScaler
 
 from fbeta import FBeta, as_metric, learners, losses
-from fbeta.comparison import training
 from fbeta.comparison.plan import Part, Split
+from fbeta.comparison.tasks import Task
 from fbeta.learners import Goal, Rows, models
 from fbeta.learners.models.linear import Linear
 from fbeta.learners.models.mlp import MLP
@@ -182,7 +182,7 @@ def test_the_same_name_is_the_same_model_everywhere(model, loss):
     estimator.fit(table, Y)
     split = Split(WHOLE, SOME, fold, seed)
     part = Part(model, (loss,), 0, 0)
-    found = training._scores(part, table, Y, split, as_metric("f2"), "cpu", None)[loss]
+    found = Task(part, table, Y, split, as_metric("f2")).train()[loss]
     assert np.allclose(
         found.inner, estimator.out_of_fold_[:, 0], atol=1e-4
     )  # scaled twice, so rounded otherwise

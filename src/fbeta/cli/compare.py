@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -48,25 +48,16 @@ def compare(
 
         for path in filter(None, (html, fit)):
             artifact.check_output(path, source)
-        chosen = o.names(models), o.names(losses)
-        comparison.check(metric, *chosen, rule=rule, device=device)
+        asked: dict[str, Any] = {"metric": metric, "rule": rule, "device": device}
+        asked |= {"models": o.names(models), "losses": o.names(losses)}
+        comparison.check(**asked)
         console = Console(stderr=as_json)
-        table = o.table(source, target, positive, group, time, drop)
+        table = o.table(source, target, positive, drop, group=group, time=time)
         o.notes(console, table.notes)
         with progress("training", "epochs") as tick:
+            folder = results or usual_folder(table)
             found = comparison.compare(
-                table,
-                metric=metric,
-                models=chosen[0],
-                losses=chosen[1],
-                seeds=seeds,
-                folds=folds,
-                rule=rule,
-                seed=seed,
-                device=device,
-                folder=results or usual_folder(table),
-                jobs=jobs,
-                tick=tick,
+                table, **asked, seeds=seeds, folds=folds, seed=seed, folder=folder, jobs=jobs, tick=tick
             )
         if html is not None:
             report.write(found, html)

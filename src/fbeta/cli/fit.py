@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -47,31 +47,20 @@ def fit(
         from fbeta.comparison.result import Comparison
 
         artifact.check_output(out, source, origin)
-        chosen = o.names(models), o.names(losses)
+        asked: dict[str, Any] = {"models": o.names(models), "losses": o.names(losses), "device": device}
         found = None if origin is None else Comparison.read(origin)
         if found is None:
-            goal = metric or "fbeta:beta=1"
-            comparison.check(goal, *chosen, rule=rule or "shrunk", device=device, baseline=False)
+            comparison.check(metric or "fbeta:beta=1", **asked, rule=rule or "shrunk", baseline=False)
         else:
             was = found.table
             if source is None and was.name != o.DEMO:
                 raise ValueError(f"{origin} is about {was.name}: name that table before --from.")
             target, positive, drop = target or was.target, positive or was.positive, drop or list(was.drop)
             group, time = group or was.group, time or was.time
-        table = o.table(source, target, positive, group, time, drop)
+        table = o.table(source, target, positive, drop, group=group, time=time)
         o.notes(Console(stderr=as_json), [*table.notes, *(found.told_of(table) if found else ())])
-        model = o.fitted(
-            table,
-            out,
-            metric=metric,
-            models=chosen[0],
-            losses=chosen[1],
-            comparison=found,
-            folds=folds,
-            rule=rule,
-            seed=seed,
-            device=device,
-        )
+        how: dict[str, Any] = {"folds": folds, "rule": rule, "seed": seed}
+        model = o.fitted(table, out, metric=metric, comparison=found, **asked, **how)
         if as_json:
             echo_json(model.facts() | {"written": str(out)})
         else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,25 +23,19 @@ LOSSES = (
 MODELS = ("linear", "mlp", "xgboost", "lightgbm")
 RULES = ("shrunk", "exact", "plugin", "constant")
 
-
 #: What is read where no table is given: scikit-learn's digits, and whether one is an 8.
 DEMO, DEMO_POSITIVE = "digits", "8"
 
 
 def table(
-    source: str | None,
-    target: str | None,
-    positive: str | None,
-    group: str | None,
-    time: str | None,
-    drop: list[str] | None,
+    source: str | None, target: str | None, positive: str | None, drop: list[str] | None, **roles: Any
 ) -> Table:
     """Read the table that was asked for, or that of the demo."""
     from fbeta.data import load_table
 
     if source is None:
         source, positive = DEMO, positive or DEMO_POSITIVE
-    return load_table(source, target, positive, group=group, time=time, drop=columns(drop))
+    return load_table(source, target, positive, drop=columns(drop), **roles)
 
 
 def notes(console: Console, sentences: Iterable[str]) -> None:
@@ -75,28 +70,13 @@ def next_step(model: Path) -> str:
 
 def metrics(incomplete: str) -> list[str]:
     """Metrics that begin so; with their first option, where they have some."""
-    from dataclasses import fields
-
     from fbeta.metrics import Metric
 
-    known = {name: [f.name for f in fields(cls)] for name, cls in sorted(Metric.registry.items())}
-    specs = [f"{name}:{options[0]}=" if options else name for name, options in known.items()]
+    specs = []
+    for name, cls in sorted(Metric.registry.items()):
+        options = fields(cls)
+        specs.append(f"{name}:{options[0].name}=" if options else name)
     return [spec for spec in specs if spec.startswith(incomplete)]
-
-
-def losses(incomplete: str) -> list[str]:
-    """Losses, the last of a list that is separated by commas."""
-    return _listed(incomplete, LOSSES)
-
-
-def models(incomplete: str) -> list[str]:
-    """Models, likewise."""
-    return _listed(incomplete, MODELS)
-
-
-def rules(incomplete: str) -> list[str]:
-    """Rules for a cut."""
-    return [name for name in RULES if name.startswith(incomplete)]
 
 
 def datasets(incomplete: str) -> list[str]:
@@ -123,9 +103,16 @@ def tables(incomplete: str) -> list[str]:
     return [name for name in shown if name.startswith(incomplete)] + datasets(incomplete)
 
 
-def _listed(incomplete: str, choices: tuple[str, ...]) -> list[str]:
-    before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in choices if name.startswith(last)]
+def _list_of(choices: tuple[str, ...]) -> Callable[[str], list[str]]:
+    def complete(incomplete: str) -> list[str]:
+        """Complete the last name of a list that is separated by commas."""
+        before, comma, last = incomplete.rpartition(",")
+        return [f"{before}{comma}{name}" for name in choices if name.startswith(last)]
+
+    return complete
+
+
+losses, models, rules = map(_list_of, (LOSSES, MODELS, RULES))
 
 
 def names(given: str | None) -> list[str] | None:
@@ -149,9 +136,7 @@ def columns(given: list[str] | None) -> list[str]:
 Data = Annotated[
     str | None,
     typer.Argument(
-        metavar="DATA",
-        help="A file, or a name of `fbeta data list`; digits if none.",
-        autocompletion=tables,
+        metavar="DATA", help="A file, or a name of `fbeta data list`; digits if none.", autocompletion=tables
     ),
 ]
 Target = Annotated[str | None, typer.Option(help="The column to predict.")]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fbeta.cli.answers import answering, echo_json
-from fbeta.cli.options import RULE, AsJson, MetricSpec, Positive, rules
+from fbeta.cli.options import AsJson, MetricSpec, Positive, RuleSpec
 
 if TYPE_CHECKING:
     from fbeta.decisions import Threshold
@@ -24,10 +24,10 @@ def tune(
     kind: Annotated[
         str | None,
         typer.Option(
-            help="What the scores are: probability, logit or score; said aloud what is assumed, if not given."
+            help="What the scores are: probability, logit or score; if not given, what is assumed is said."
         ),
     ] = None,
-    rule: Annotated[str, typer.Option(help=RULE, autocompletion=rules)] = "exact",
+    rule: RuleSpec = "exact",
     subject_to: Annotated[
         list[str] | None, typer.Option(help="A metric that must be reached, as recall=0.9; may be repeated.")
     ] = None,
@@ -59,10 +59,8 @@ def tune(
                 budget=budget,
                 prevalence=prevalence,
             )
-        notes = [
-            *rows.notes,
-            *(str(x.message).replace("kind='probability'", "--kind probability") for x in said),
-        ]
+        aloud = [str(x.message).replace("kind='probability'", "--kind probability") for x in said]
+        notes = [*rows.notes, *aloud]
         half = None
         if prevalence is None and cut.kind == "probability":
             half = Confusion.from_predictions((rows.score >= 0.5) * 1.0, rows.y * 1.0, rows.weight)
@@ -105,4 +103,6 @@ def _said(cut: Threshold, rows: int, half: Confusion | None) -> str:
         lines.append(f"{numerals.cells(cut.counts)}.")
     if half is not None:
         lines.append(f"At ½ {name} is {numerals.fixed(float(cut.metric(half)))}.")
-    return "\n".join(lines + [cut.warning] * bool(cut.warning))  # type: ignore[list-item]
+    if cut.warning:
+        lines.append(cut.warning)
+    return "\n".join(lines)

@@ -7,7 +7,6 @@ import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from fbeta.comparison.judging import held_score, known
 from fbeta.comparison.methods import Method, check
 from fbeta.comparison.plan import trained_together, versions
 from fbeta.comparison.result import Comparison
-from fbeta.comparison.training import Progress, learner_on
+from fbeta.comparison.tasks import Progress, learner_on
 from fbeta.data import load_table
 from fbeta.decisions import Decision
 from fbeta.learners import Fitted, Goal, Rows
@@ -66,19 +65,19 @@ def fit(
     encoder = Encoder.fit(table.features, table.columns)
     y = table.y.astype(np.int64)
     rows = Rows(encoder.transform(table.features), y[:, None], fold)
-    best: tuple[Method, Fitted, float] | None = None
-    for method, fitted in _trained(rows, goal, methods, device, seed, tick).items():
-        if fitted.model is None:
-            continue
-        held = known(held_score(fitted.scores[:, 0], y, fold, goal, rule))
-        if best is None or held > best[-1]:
-            best = method, fitted, held
-    if best is None:
+    trained = _trained(rows, goal, methods, device, seed, tick)
+    held = {
+        method: known(held_score(fitted.scores[:, 0], y, fold, goal, rule))
+        for method, fitted in trained.items()
+        if fitted.model is not None
+    }
+    if not held:
         raise ValueError(
             f"training diverged ({', '.join(m.name for m in methods)}): its scores are no numbers; choose another "
             "model or loss."
         )
-    method, fitted, _ = best
+    method = max(held, key=held.__getitem__)
+    fitted = trained[method]
     assert fitted.model is not None
     decision = Decision.fit(fitted.scores[:, 0], y, goal, kind="logit", rule=rule)
     about = {
@@ -104,11 +103,7 @@ def fit(
 
 
 def digest_of_file(path: Path | str) -> str:
-    """The SHA-256 of a file.
-
-    >>> digest_of_file("/dev/null")[:8]
-    'e3b0c442'
-    """
+    """The SHA-256 of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -140,14 +135,12 @@ def _trained(
     found: dict[Method, Fitted] = {}
     tick(done, total)
     for learner, model, losses in groups:
-        fitted = learner.fit_folds(
-            rows, Goal(metric), losses, seed=seed, tick=partial(_ahead, tick, done, total)
-        )
+
+        def ahead(epoch: int, before: int = done) -> None:
+            tick(before + epoch, total)
+
+        fitted = learner.fit_folds(rows, Goal(metric), losses, seed=seed, tick=ahead)
         found |= {Method(model, loss): x for loss, x in fitted.items()}
         done += learner.steps  # also where it stopped before
         tick(done, total)
     return {method: found[method] for method in methods}
-
-
-def _ahead(tick: Progress, before: int, total: int, epoch: int) -> None:
-    tick(before + epoch, total)

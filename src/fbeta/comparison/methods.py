@@ -27,11 +27,7 @@ class Method:
 
     @property
     def name(self) -> str:
-        """As tables show it.
-
-        >>> Method("mlp", "tangent").name
-        'mlp, tangent'
-        """
+        """As tables show it."""
         return f"{self.model}, {self.loss}"
 
     @property
@@ -60,21 +56,18 @@ def methods_for(
     chosen = list(dict.fromkeys(_several(wanted_models) or all_models.names()))
     for name in chosen:
         all_models.get(name)  # says what is wrong with it
-    named = list(_several(wanted_losses))
+    named, known = _several(wanted_losses), all_losses.names()
     for name in named:
-        if name not in all_losses.names():
-            hint = did_you_mean(name, all_losses.names())
-            raise ValueError(f"Unknown loss {name!r}.{hint} Choices: {', '.join(all_losses.names())}.")
+        if name not in known:
+            raise ValueError(
+                f"Unknown loss {name!r}.{did_you_mean(name, known)} Choices: {', '.join(known)}."
+            )
     asked = named or [name for name in DEFAULT_LOSSES if _takes(name, metric)]
-    asked = list(dict.fromkeys([*([BASELINE] if baseline else []), *asked]))
-    found = [
-        Method(model, loss)
-        for model in chosen
-        for loss in asked
-        if (known := all_models.get(model).losses) is None or loss in known
-    ]
+    asked = list(dict.fromkeys([BASELINE, *asked] if baseline else asked))
+    pairs = [Method(model, loss) for model in chosen for loss in asked]
+    found = [method for method in pairs if method.loss in (method.learner.losses or known)]
     if not found:
-        known = all_models.get(chosen[0]).losses or ()
+        known = list(all_models.get(chosen[0]).losses or ())
         raise ValueError(
             f"{' and '.join(chosen)} cannot be trained with {', '.join(named)}: it has {', '.join(known)}."
         )
@@ -103,17 +96,13 @@ def check(
 
 
 def baseline_of(methods: Sequence[Method]) -> Method:
-    """Plain cross entropy of the model that is hardest to beat as a rule.
-
-    >>> baseline_of([Method("xgboost", "bce"), Method("linear", "bce")]).name
-    'xgboost, bce'
-    """
+    """Plain cross entropy of the model that is hardest to beat as a rule."""
     plain = [method for method in methods if method.loss == BASELINE]
     return max(plain, key=lambda method: method.learner.rank)
 
 
-def _several(names: str | Sequence[str] | None) -> Sequence[str]:
-    return [names] if isinstance(names, str) else names or []
+def _several(names: str | Sequence[str] | None) -> list[str]:
+    return [names] if isinstance(names, str) else list(names or ())
 
 
 def _takes(loss: str, metric: Metric) -> bool:

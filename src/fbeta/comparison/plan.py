@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -20,20 +21,17 @@ from fbeta.metrics import Confusion, Metric
 from fbeta.tables import Table, TableError, split
 from fbeta.tables.digest import digest
 
-#: Outer splits are folds of one deal, then of the next: so each row is judged about as often as any other.
+#: Outer splits are the folds of one random deal, then of the next: each row is judged about equally often.
 OUTER = 5
-#: Another number is for another way to get from the same rows and settings to scores.
+#: Goes up when the same rows and settings come to lead to other scores.
 PROTOCOL = 4
 
 
 @dataclass(frozen=True)
 class Part:
-    """What is trained, kept and resumed as one: a model with one loss, or with several that train together.
+    """What is trained, kept and resumed as one: a model with one loss, or with several that are trained together.
 
     `context` is what else its scores depend on: rows, metric, folds, settings and versions.
-
-    >>> Part("xgboost", ("tangent",), split=3, seed=0).name
-    'xgboost-tangent-split3'
     """
 
     model: str
@@ -70,11 +68,9 @@ class Split:
 
 @dataclass(frozen=True)
 class Plan:
-    """Methods, the outer splits that they are judged on, and the parts in which they are trained, split by split."""
+    """The outer splits that methods are judged on, and the parts in which they are trained, split by split."""
 
-    methods: tuple[Method, ...]
     splits: tuple[Split, ...]
-    folds: int
     parts: tuple[Part, ...]
 
     @classmethod
@@ -82,23 +78,15 @@ class Plan:
         cls, table: Table, metric: Metric, methods: Sequence[Method], splits: int, folds: int, seed: int
     ) -> Plan:
         """Plan a comparison on a table; a table that cannot be split so is refused."""
-        shared = {
-            "protocol": PROTOCOL,
-            "data": digest(table),
-            "metric": str(metric),
-            "probe": _probe(metric),
-            "folds": folds,
-        }
+        about_metric = {"metric": str(metric), "probe": _probe(metric)}
+        shared = {"protocol": PROTOCOL, "data": digest(table), **about_metric, "folds": folds}
         parts = []
         for k in range(splits):
             for model, losses in trained_together(methods):
                 learner = models.get(model)
-                own = {
-                    "settings": learner.settings,
-                    "versions": versions("numpy", "polars", learner.package),
-                }
+                own = {"settings": learner.settings, "versions": versions("numpy", "polars", learner.package)}
                 parts.append(Part(model, losses, k, seed, tuple((shared | own).items())))
-        return cls(tuple(methods), tuple(_splits(table, splits, folds, seed)), folds, tuple(parts))
+        return cls(tuple(_splits(table, splits, folds, seed)), tuple(parts))
 
 
 def trained_together(methods: Sequence[Method]) -> list[tuple[str, tuple[str, ...]]]:
@@ -115,20 +103,12 @@ def trained_together(methods: Sequence[Method]) -> list[tuple[str, tuple[str, ..
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """The versions of this library and of packages; empty for one that is not installed.
-
-    >>> list(versions("numpy"))
-    ['fbeta', 'numpy']
-    """
-    found = {"fbeta": __version__}
+    """The versions of this library and of packages; empty for one that is not installed."""
+    found = {"fbeta": __version__, **dict.fromkeys(packages, "")}
     for package in packages:
-        found[package] = ""
-        for name in (package, f"{package}-cpu"):  # xgboost has a package without CUDA
-            try:
+        for name in (f"{package}-cpu", package):  # xgboost has a package without CUDA
+            with suppress(importlib.metadata.PackageNotFoundError):
                 found[package] = importlib.metadata.version(name)
-                break
-            except importlib.metadata.PackageNotFoundError:
-                continue
     return found
 
 
@@ -153,7 +133,7 @@ def _splits(table: Table, count: int, folds: int, seed: int) -> list[Split]:
 
 
 def _probe(metric: Metric) -> str:
-    """What a metric says of some cells: a function of one's own has no better name."""
+    """A digest of a metric's scores of some cells, which tells functions with the same name apart."""
     cells = np.random.default_rng(0).integers(1, 1000, (4, 64)).astype(np.float64)
     said = json.dumps([f"{x:.9g}" for x in score_cells(metric, Confusion(*cells))])
     return hashlib.sha256(said.encode()).hexdigest()[:16]

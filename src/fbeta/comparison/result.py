@@ -6,12 +6,13 @@ import json
 import math
 import types
 import typing
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
+
+from fbeta.learners.learner import Course
 
 VERSION = 1
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -63,23 +64,11 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """A method's score minus the baseline's on the same test rows."""
+class Difference(Interval):
+    """A method's score minus the baseline's on the same test rows, with the p value of a test."""
 
-    mean: float
-    low: float
-    high: float
     p: float
     test: str
-
-
-@dataclass(frozen=True)
-class Epochs:
-    """The course of training, means over splits: loss and score at ½ on learned rows, best score on held ones."""
-
-    loss: tuple[float, ...] = ()
-    score: tuple[float, ...] = ()
-    held: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -104,7 +93,7 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One method: a model trained with a loss, and cut by a rule."""
+    """One method: a model trained with a loss, and cut by a rule; `epochs` are means over splits."""
 
     name: str
     model: str
@@ -116,7 +105,7 @@ class Candidate:
     difference: Difference | None
     operating: Operating
     calibration: Calibration
-    epochs: Epochs = Epochs()
+    epochs: Course = field(default_factory=Course)
 
     @property
     def inner(self) -> float:
@@ -201,13 +190,9 @@ class Comparison:
     def read(cls, path: Path) -> Comparison:
         """A comparison from the file of `fbeta compare --json`."""
         try:
-            text = path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise ValueError(f"cannot read {path}: {error.strerror}.") from error
+            return cls.from_json(path.read_text(encoding="utf-8"))
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is no comparison: give what `fbeta compare --json` printed.") from error
-        try:
-            return cls.from_json(text)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
@@ -231,7 +216,8 @@ class Comparison:
             raise ValueError(
                 f"The comparison is of version {version}, and this fbeta reads up to {VERSION}: upgrade fbeta."
             )
-        return _read(cls, data, "comparison")
+        found: Comparison = _read(cls, data, "comparison")
+        return found
 
 
 def _plain(value: Any) -> Any:
@@ -244,33 +230,25 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _read(kind: type[T], data: Any, at: str) -> T:
-    """A dataclass from what JSON gave, by its annotations; anything else than it says is an error."""
-    if not isinstance(data, dict):
-        raise ValueError(f"{at} should be an object; got {data!r:.60}.")
-    hints = typing.get_type_hints(kind)
-    assert is_dataclass(kind)
-    given: dict[str, Any] = {}
-    for each in fields(kind):
-        if each.name in data:
-            given[each.name] = _value(hints[each.name], data[each.name], f"{at}.{each.name}")
-    try:
-        return kind(**given)
-    except TypeError as error:
-        raise ValueError(f"{at} is incomplete: {error}.") from None
-
-
-def _value(hint: Any, data: Any, at: str) -> Any:
+def _read(hint: Any, data: Any, at: str) -> Any:
+    """A value from what JSON gave, by its annotation; anything else than that says is an error."""
     if typing.get_origin(hint) is types.UnionType:  # something, or None
         inner = next(x for x in typing.get_args(hint) if x is not type(None))
-        return None if data is None else _value(inner, data, at)
+        return None if data is None else _read(inner, data, at)
     if typing.get_origin(hint) is tuple:
         if not isinstance(data, list):
             raise ValueError(f"{at} should be a list; got {data!r:.60}.")
         inner = typing.get_args(hint)[0]
-        return tuple(_value(inner, x, f"{at}[{i}]") for i, x in enumerate(data))
+        return tuple(_read(inner, x, f"{at}[{i}]") for i, x in enumerate(data))
     if is_dataclass(hint):
-        return _read(typing.cast("type[Any]", hint), data, at)
+        if not isinstance(data, dict):
+            raise ValueError(f"{at} should be an object; got {data!r:.60}.")
+        hints = typing.get_type_hints(hint)
+        given = {name: _read(hints[name], data[name], f"{at}.{name}") for name in hints if name in data}
+        try:
+            return typing.cast("type[Any]", hint)(**given)
+        except TypeError as error:
+            raise ValueError(f"{at} is incomplete: {error}.") from None
     if hint is float and (isinstance(data, int | float) or data in ("nan", "inf", "-inf")):
         return float(data)
     if isinstance(data, hint) and not (hint is int and isinstance(data, bool)):

@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
-from fbeta.comparison import training
-from fbeta.comparison.judging import judge
-from fbeta.comparison.methods import check
+from fbeta.comparison import tasks
+from fbeta.comparison.folder import Folder
+from fbeta.comparison.judging import Judged, judge
+from fbeta.comparison.methods import Method, check
 from fbeta.comparison.plan import Plan
 from fbeta.comparison.result import Comparison
-from fbeta.comparison.scores import Folder
-from fbeta.comparison.training import Progress
-from fbeta.comparison.verdict import Trial, compared
+from fbeta.comparison.tasks import Progress
+from fbeta.comparison.verdict import compared
 from fbeta.data import load_table, root
 from fbeta.metrics import Metric
 from fbeta.tables import Table
@@ -74,30 +75,25 @@ def compare(
     plan = Plan.make(table, goal, methods, seeds, folds, seed)
     kept = None if folder is None else Folder(folder, say)
     if train:
-        scores = training.train(plan, table, goal, device=device, folder=kept, jobs=jobs, tick=tick)
+        scores = tasks.train(plan, table, goal, device=device, folder=kept, jobs=jobs, tick=tick)
     else:
         there = ((part, kept.read(part)) for part in plan.parts) if kept is not None else ()
         scores = ((part, found) for part, found in there if found is not None)
     y = table.y.astype(np.int64)
-    trials: dict[int, dict[str, Trial]] = {k: {} for k in range(seeds)}
+    judged: dict[int, dict[Method, Judged]] = {k: {} for k in range(seeds)}
     for part, found in scores:
         for loss, x in found.items():
-            judged = judge(x, y, plan.splits[part.split], goal, rule)
-            trials[part.split][f"{part.model}, {loss}"] = Trial(x.course, judged)
-    whole = {k: found for k, found in trials.items() if len(found) == len(methods)}
+            method = Method(part.model, loss)
+            judged[part.split][method] = judge(x, y, plan.splits[part.split], goal, rule)
+    whole = {k: found for k, found in judged.items() if len(found) == len(methods)}
     if not whole:
         raise ValueError("no split is finished by all methods yet; train first, or ask for fewer methods.")
     done = compared(table, goal, methods, list(whole.values()), [plan.splits[k] for k in whole], rule)
-    return replace(done, folds=folds, seconds=time.perf_counter() - began, machine=_machine())
+    version = torch.__version__.partition("+")[0]
+    machine = f"{platform.machine()}, {torch.get_num_threads()} threads, torch {version}"
+    return replace(done, folds=folds, seconds=time.perf_counter() - began, machine=machine)
 
 
 def usual_folder(table: Table) -> Path:
     """Where the finished parts of a table are kept if nobody says where."""
     return root() / "compare" / digest(table)[:16]
-
-
-def _machine() -> str:
-    import torch
-
-    version = torch.__version__.partition("+")[0]
-    return f"{platform.machine()}, {torch.get_num_threads()} threads, torch {version}"

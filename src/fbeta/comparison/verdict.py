@@ -1,19 +1,16 @@
-"""From outcomes of all methods on all splits to what is said about them."""
+"""From outcomes of all methods on all splits to what is said about them, which may not oversell."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fbeta.comparison import judging
 from fbeta.comparison.judging import Judged, known
 from fbeta.comparison.methods import Method, baseline_of
 from fbeta.comparison.plan import Split
-from fbeta.comparison.recommendation import advised, recommendation
-from fbeta.comparison.result import Candidate, Choice, Comparison, Difference, Epochs, Interval
+from fbeta.comparison.result import Candidate, Choice, Comparison, Difference, Interval
 from fbeta.comparison.result import Table as Described
 from fbeta.comparison.statistics import (
     bootstrap_interval,
@@ -26,109 +23,73 @@ from fbeta.learners.learner import Course
 from fbeta.metrics import Metric, title
 from fbeta.tables import Table
 
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """A method on one split: how training went, and how it was judged."""
-
-    course: Course
-    judged: Judged
+#: A difference with a p value from here on is called noise.
+LEVEL = 0.05
 
 
 def compared(
     table: Table,
     metric: Metric,
     methods: Sequence[Method],
-    trials: Sequence[Mapping[str, Trial]],
+    judged: Sequence[Mapping[Method, Judged]],
     splits: Sequence[Split],
     rule: str,
 ) -> Comparison:
-    """Set every method against the one that was fixed beforehand, and say which to take; `trials` are one per split."""
-    results = {m.name: [found[m.name] for found in trials] for m in methods}
+    """Set every method against the one that was fixed beforehand, and say which to take; `judged` is one per split."""
     fixed = baseline_of(methods)
     judge = _Judge(table, metric, splits)
-    base = [x.judged for x in results[fixed.name]]
-    candidates = []
+    base = [found[fixed] for found in judged]
+    candidates = {}
     for method in methods:
-        mine = [x.judged for x in results[method.name]]
-        candidates.append(
-            Candidate(
-                method.name,
-                method.model,
-                method.loss,
-                rule,
-                tuple(x.outcome for x in mine),
-                judge.score(mine),
-                judge.interval([x.outcome.at_half for x in mine]),
-                None if method == fixed else judge.difference(mine, base),
-                judging.operating(mine),
-                judging.calibration(mine),
-                _course([x.course for x in results[method.name]]),
-            )
+        mine = [found[method] for found in judged]
+        candidates[method] = Candidate(
+            method.name,
+            method.model,
+            method.loss,
+            rule,
+            tuple(x.outcome for x in mine),
+            judge.score(mine),
+            judge.interval([x.outcome.at_half for x in mine]),
+            None if method == fixed else judge.difference(mine, base),
+            judging.operating(mine),
+            judging.calibration(mine),
+            _mean_course([x.course for x in mine]),
         )
-    winner = max(candidates, key=lambda c: known(c.inner))
-    picks = [
-        max(methods, key=lambda m: known(results[m.name][k].judged.outcome.inner)).name
-        for k in range(len(splits))
-    ]
-    picked = [results[name][k].judged for k, name in enumerate(picks)]
-    choice = Choice(tuple(picks), judge.score(picked), judge.difference(picked, base))
-    named = title(metric)
-    against = next(c for c in candidates if c.name == fixed.name)
+    winner, baseline = max(candidates.values(), key=lambda c: known(c.inner)), candidates[fixed]
+    picks = [max(methods, key=lambda m: known(found[m].outcome.inner)) for found in judged]
+    picked = [found[method] for method, found in zip(picks, judged, strict=True)]
+    choice = Choice(tuple(m.name for m in picks), judge.score(picked), judge.difference(picked, base))
+    roles, named = table.roles, title(metric)
+    facts = len(table), int(table.y.sum()), len(table.columns), tuple(table.notes)
     return Comparison(
-        Described(
-            table.name,
-            table.target,
-            table.positive,
-            len(table),
-            int(table.y.sum()),
-            len(table.columns),
-            tuple(table.notes),
-            table.roles.group,
-            table.roles.time,
-            table.roles.dropped,
-        ),
+        Described(table.name, table.target, table.positive, *facts, roles.group, roles.time, roles.dropped),
         str(metric),
         named,
-        tuple(candidates),
-        fixed.name,
+        tuple(candidates.values()),
+        baseline.name,
         winner.name,
-        recommendation(named, winner, against, choice),
+        recommendation(named, winner, baseline, choice),
         seeds=len(splits),
         choice=choice,
-        advised=advised(winner, against, choice),
+        advised=advised(winner, baseline, choice),
     )
 
 
-@dataclass(frozen=True, eq=False)
 class _Judge:
     """How sure a number is: by splits where there are several, else by resampling the test rows of the one."""
 
-    table: Table
-    metric: Metric
-    splits: Sequence[Split]
-
-    @property
-    def share(self) -> float:
-        """Rows tested for one that is learned from; by time the first split learns from the fewest."""
-        return max(len(s.test) / len(s.train) for s in self.splits)
-
-    @property
-    def group(self) -> NDArray[np.int64] | None:
-        """Which test rows of the only split belong together, if any do."""
-        found = self.table.group[self.splits[0].test]
-        return found if len(np.unique(found)) < len(found) else None
+    def __init__(self, table: Table, metric: Metric, splits: Sequence[Split]) -> None:
+        positives = float(table.y.sum())
+        self.metric, self.reach = metric, reach(metric, positives, len(table) - positives)
+        # Rows tested per row that is learned from; by time the first split learns from the fewest.
+        self.share = max(len(s.test) / len(s.train) for s in splits)
+        group = table.group[splits[0].test]
+        self.group = group if len(np.unique(group)) < len(group) else None
 
     def score(self, found: Sequence[Judged]) -> Interval:
         if len(found) > 1:
             return self.interval([x.outcome.score for x in found])
         return bootstrap_interval(self.metric, found[0].target, found[0].decided, self.group)
-
-    @property
-    def reach(self) -> tuple[float, float]:
-        """What the metric goes from and to."""
-        positives = float(self.table.y.sum())
-        return reach(self.metric, positives, len(self.table) - positives)
 
     def interval(self, values: Sequence[float]) -> Interval:
         return mean_interval(values, self.share, self.reach)
@@ -141,12 +102,56 @@ class _Judge:
         return paired_bootstrap(self.metric, one.target, one.decided, other.decided, self.group)
 
 
-def _course(courses: Sequence[Course]) -> Epochs:
+def _mean_course(courses: Sequence[Course]) -> Course:
     """The mean over splits, as long as all of them went."""
     length = min(len(x.held) for x in courses)
+    mean = np.mean([[x.loss[:length], x.score[:length], x.held[:length]] for x in courses], axis=0)
+    return Course(*(tuple(values.tolist()) for values in mean))
 
-    def mean(name: str) -> tuple[float, ...]:
-        rows = np.array([getattr(x, name)[:length] for x in courses])
-        return tuple(float(v) for v in rows.mean(axis=0)) if length else ()
 
-    return Epochs(mean("loss"), mean("score"), mean("held"))
+def recommendation(title: str, winner: Candidate, baseline: Candidate, choice: Choice) -> str:
+    """One sentence: what to take, by how much choosing so was better on rows without a say, and whether that is noise.
+
+    The winner is chosen on out-of-fold rows of all splits, which are test rows of one another: its own test score is a
+    little too good. So what counts is `choice`, made afresh in each split without a look at its test rows.
+    """
+    cut = f"{winner.rule} cut"
+    if winner.name == baseline.name:
+        return (
+            f"Take {baseline.name} with the {cut}, {title} {winner.score.mean:.3f} on test rows: of the methods tried, "
+            f"none did better on the rows that methods are chosen by{_but(winner)}."
+        )
+    found = choice.difference
+    better = f"{title} {choice.score.mean:.3f} against {baseline.score.mean:.3f} of {baseline.name}"
+    times = choice.picks.count(winner.name)
+    if times < len(choice.picks):  # the numbers are not the winner's alone
+        better = (
+            f"choosing afresh in each split, which took it in {times} of {len(choice.picks)}, gave {better}"
+        )
+    if found.mean > 0 and found.p < LEVEL:
+        return f"Take {winner.name} with the {cut}: {better} on test rows, {_apart(found)}{_but(winner)}."
+    if found.mean < 0 and found.p < LEVEL:
+        return (
+            f"Stay with {baseline.name}: {winner.name} looked best on the rows that methods are chosen by, but on test "
+            f"rows it was worse, {better}, {_apart(found)}."
+        )
+    simple = "take whichever is simpler for you" if found.mean > 0 else f"stay with {baseline.name}"
+    return (
+        f"{winner.name} looked best on the rows that methods are chosen by, but on test rows its difference to "
+        f"{baseline.name} is within noise ({better}, {_apart(found)}): {simple}."
+    )
+
+
+def advised(winner: Candidate, baseline: Candidate, choice: Choice) -> str:
+    """The method that the recommendation leaves one with: the baseline where choosing gained nothing on test rows."""
+    return winner.name if choice.difference.mean > 0 else baseline.name
+
+
+def _but(winner: Candidate) -> str:
+    """What is odd about a method that is recommended all the same: its cut makes up for it."""
+    return f"; without that cut it {winner.collapse}" if winner.collapse else ""
+
+
+def _apart(found: Difference) -> str:
+    said = f"difference {found.mean:+.3f} ({found.low:+.3f} to {found.high:+.3f}), p = {found.p:.2g}"
+    return said.replace("-", "−")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fbeta.learners.crossfit import CrossFit, cross_fit, take
+from fbeta.decisions import tune
+from fbeta.learners.crossfit import cross_fit, take
 from fbeta.learners.early_stopping import Best, held_out_score
 from fbeta.learners.fixed_point import Round, class_weights, costs, solve
 from fbeta.learners.learner import Array, Fitted, Goal, Learner, Rows, Tick
@@ -21,37 +22,33 @@ Numbers = NDArray[np.int64]
 
 #: The most a leaf may move log odds, before the learning rate. Where a model is sure, the second derivative of the
 #: logistic loss vanishes and Newton's step −g/h goes anywhere: on rare positives both libraries diverge without it.
-#: Chosen on tables that docs/boosting.md reports; it says what that flatters.
+#: Chosen on tables that docs/boosting.md reports; the page says which of its columns that makes optimistic.
 MOST = 3.0
 
 
+@dataclass(eq=False)
 class Engine(ABC):
     """A boosting library on rows of one table, taken by their numbers: binned data are made once per fold.
 
-    `objective` makes a fresh custom objective; None is the library's own logistic loss, which with class costs as row
-    weights is the tangent loss at q = 0.
+    - `library`, `file`, `dtype`: its name, the file that holds one of its boosters, and the numbers it computes in.
+    - `objective`: makes a fresh custom objective; None is the library's own logistic loss, which with class costs as
+      row weights is the tangent loss at q = 0.
     """
 
-    #: The name of the library, and of the file that holds one of its boosters.
     library: ClassVar[str]
     file: ClassVar[str]
-    #: What the library computes in.
     dtype: ClassVar[type]
 
-    def __init__(
-        self,
-        X: Any,
-        y: NDArray[Any],
-        params: Mapping[str, Any],
-        rounds: int,
-        objective: Callable[[], Any] | None = None,
-    ) -> None:
-        self.X, self.y, self.params, self.rounds, self.objective = X, y, dict(params), rounds, objective
-        self._binned: dict[int, Any] = {}
+    X: Any
+    y: NDArray[Any]
+    params: dict[str, Any]
+    rounds: int
+    objective: Callable[[], Any] | None = None
+    folds: dict[int, Any] = field(default_factory=dict)
 
     def fit(self, rows: Numbers, y: NDArray[Any], weight: Array | None) -> Booster:
         """Fit the rows with these numbers."""
-        native, offset = self.train(self.binned(rows), y, np.ones(len(y)) if weight is None else weight)
+        native, offset = self.train(rows, np.ones(len(y)) if weight is None else weight)
         return Booster(type(self), native, offset)
 
     def score(self, model: Booster, rows: Numbers) -> Array:
@@ -61,20 +58,16 @@ class Engine(ABC):
     def binned(self, rows: Numbers) -> Any:
         """The library's own form of some rows, made once."""
         key = hash(rows.tobytes())
-        if key not in self._binned:
-            self._binned[key] = self.bin(rows)
-        return self._binned[key]
-
-    def forget(self) -> None:
-        """Let go of the binned folds."""
-        self._binned.clear()
+        if key not in self.folds:
+            self.folds[key] = self.bin(rows)
+        return self.folds[key]
 
     @abstractmethod
     def bin(self, rows: Numbers) -> Any:
         """Bring rows and labels into the library's own form."""
 
     @abstractmethod
-    def train(self, data: Any, y: NDArray[Any], weight: Array) -> tuple[Any, float]:
+    def train(self, rows: Numbers, weight: Array) -> tuple[Any, float]:
         """Boost for all rounds: the booster, and the score it does not know it began with."""
 
     @abstractmethod
@@ -115,8 +108,7 @@ class Booster:
 
     def __call__(self, X: Any) -> Array:
         """Scores of rows."""
-        found: Array = self.engine.margins(self.native, X)[:, None] + self.offset
-        return found
+        return self.engine.margins(self.native, X)[:, None] + self.offset
 
     @property
     def inputs(self) -> int:
@@ -152,6 +144,7 @@ class BoosterLearner(Learner):
     """
 
     losses = ("tangent", "bce", "surrogate")
+    steps = 10  # as much as ten epochs of a network
     engine: ClassVar[type[Engine]]
 
     rounds: int = 300
@@ -161,16 +154,6 @@ class BoosterLearner(Learner):
     q: float = 0.0
     refit: bool = True
     params: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def steps(self) -> int:
-        """A booster counts for as much as ten epochs of a network."""
-        return 10
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """All of them."""
-        return asdict(self)
 
     def read(self, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Booster:
         """A fitted booster."""
@@ -194,49 +177,31 @@ class BoosterLearner(Learner):
         began = time.perf_counter()
         (y,) = rows.y.T.astype(np.int64)
         params = self.params_for(seed, int(np.prod(rows.X.shape)))
-        engine = self.engine(rows.X, y, params, self.rounds, self._custom(goal, loss, y, rows.weight))
+        engine = self.engine(rows.X, y, params, self.rounds, self._custom(goal, loss, rows))
         start = 0.5
         if self.patience is not None:
             engine.rounds, at = self._stop_early(engine, rows, goal)
             start = costs(goal.metric, at)[0]
-        found, delta, history = self._fold_models(engine, rows, goal, loss, start)
+        history: tuple[Round, ...] = ()
+        given = engine.fit, engine.score, np.arange(len(y)), y
+        if loss == "tangent":
+            options: dict[str, Any] = {"rounds": self.iterations, "damping": self.damping, "start": start}
+            point = solve(*given, goal.metric, rows.fold, rows.weight, **options)
+            found, delta, history = point.crossfit, point.delta, point.history
+        else:
+            found, delta = cross_fit(*given, rows.fold, rows.weight), 0.5
         model = None
         if self.refit:
-            engine.forget()  # all rows need their room
+            engine.folds.clear()  # all rows need their room
             model = engine.fit(np.arange(len(y)), y, class_weights(y, delta, rows.weight))
-        return Fitted(
-            found.scores[:, None],
-            model,
-            tuple(found.models),
-            rounds=engine.rounds,
-            seconds=time.perf_counter() - began,
-            extra={"costs": (delta, 1 - delta), "history": history},
-        )
+        extra = {"costs": (delta, 1 - delta), "history": history}
+        scores, seconds = found.scores[:, None], time.perf_counter() - began
+        return Fitted(scores, model, found.models, rounds=engine.rounds, seconds=seconds, extra=extra)
 
-    def _fold_models(
-        self, engine: Engine, rows: Rows, goal: Goal, loss: str, start: float
-    ) -> tuple[CrossFit[Booster], float, tuple[Round, ...]]:
-        numbers = np.arange(len(engine.y))
-        given = engine.fit, engine.score, numbers, engine.y
-        if loss != "tangent":
-            return cross_fit(*given, rows.fold, rows.weight), 0.5, ()
-        point = solve(
-            *given,
-            goal.metric,
-            rows.fold,
-            rows.weight,
-            rounds=self.iterations,
-            damping=self.damping,
-            start=start,
-        )
-        return point.crossfit, point.delta, point.history
-
-    def _custom(
-        self, goal: Goal, loss: str, y: NDArray[Any], weight: Array | None
-    ) -> Callable[[], Any] | None:
+    def _custom(self, goal: Goal, loss: str, rows: Rows) -> Callable[[], Any] | None:
         """A custom objective only where the library's own logistic loss is another model."""
         if loss == "surrogate":
-            share = float(np.average(y, weights=weight))
+            share = float(np.average(rows.y[:, 0], weights=rows.weight))
             return lambda: self.objective_for(goal, loss="surrogate", prevalence=share, q=self.q)
         if loss == "tangent" and self.q > 0:  # the row weights hold the costs
             return lambda: self.objective_for(goal, costs=(0.5, 0.5), q=self.q)
@@ -250,7 +215,8 @@ class BoosterLearner(Learner):
         """
         weight = class_weights(engine.y, 0.5, rows.weight)
         parts = [(np.flatnonzero(rows.fold != k), np.flatnonzero(rows.fold == k)) for k in range(rows.folds)]
-        scores, taken = np.zeros((len(rows.y), 1)), np.zeros((len(rows.y), 1))
+        scores = np.zeros((len(rows.y), 1))
+        taken = scores.copy()
         best = Best(self.patience)
         runs = [engine.grow(rest, held, weight[rest]) for rest, held in parts]
         for done, found in enumerate(zip(*runs, strict=True), start=1):
@@ -261,12 +227,6 @@ class BoosterLearner(Learner):
             elif best.ended(done + 1):
                 break
         z, y, w = rows.held_out(taken)
-        return best.epoch, _at_best_cut(goal, z[:, 0], y[:, 0], w)
-
-
-def _at_best_cut(goal: Goal, scores: Array, y: NDArray[Any], weight: Array | None) -> Confusion:
-    from fbeta.decisions import tune
-
-    counts = tune(scores, y, goal.metric, weight).counts
-    assert counts is not None
-    return counts
+        counts = tune(z[:, 0], y[:, 0], goal.metric, w).counts
+        assert counts is not None
+        return best.epoch, counts

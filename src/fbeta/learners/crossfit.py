@@ -24,7 +24,7 @@ class CrossFit(Generic[Model]):
 
     A row of fold −1 was in every training part; its score is NaN, and `held` is False.
 
-    Shape: `scores` ``(n,)`` or ``(n, K)``; `fold` ``(n,)``; one model a fold.
+    Shape: `scores` ``(n,)`` or ``(n, K)``; `fold` ``(n,)``; one model per fold.
 
     >>> CrossFit(scores=np.array([0.2, 0.9]), models=("a", "b"), fold=np.array([0, 1])).models
     ('a', 'b')
@@ -41,8 +41,7 @@ class CrossFit(Generic[Model]):
 
     def mean_score(self, score: Score[Model], X: Any) -> Array:
         """Average the scores of all fold models on new rows: they are paid for, and an average varies less."""
-        parts = [np.asarray(score(model, X), dtype=np.float64) for model in self.models]
-        mean: Array = np.mean(parts, axis=0)
+        mean: Array = np.mean([np.asarray(score(model, X), np.float64) for model in self.models], axis=0)
         return mean
 
 
@@ -54,7 +53,7 @@ def cross_fit(
     folds: ArrayLike,
     weight: ArrayLike | None = None,
 ) -> CrossFit[Model]:
-    """Fit one model a fold on the other folds' rows, and score each row by the model that never saw it.
+    """Fit one model per fold on the other folds' rows, and score each row by the model that never saw it.
 
     Rows of fold −1 are in every training part and get no score (NaN): ``[0, -1, -1, -1]`` is one hold-out.
 
@@ -68,30 +67,28 @@ def cross_fit(
     """
     labels, dealt = np.asarray(y), np.asarray(folds)
     if dealt.shape != labels.shape[:1]:
-        raise ValueError(f"folds must name one fold a row; got {dealt.shape} for {labels.shape[0]} rows.")
+        raise ValueError(f"folds must name one fold per row; got {dealt.shape} for {labels.shape[0]} rows.")
     if dealt.dtype.kind not in "iu":
         raise ValueError(f"folds must be whole numbers, −1 for rows to fit on; got {dealt.dtype}.")
     names = np.unique(dealt[dealt >= 0])
     if len(names) == 0 or len(np.unique(dealt)) < 2:
         raise ValueError("One fold leaves no rows to fit on; use two or more, or fold −1 for rows to fit on.")
     w = None if weight is None else np.asarray(weight, dtype=np.float64)
-    scores: Array | None = None
-    models = []
+    models, held_out = [], []
     for name in names:
-        held = np.flatnonzero(dealt == name)
-        rest = np.flatnonzero(dealt != name)
+        held, rest = np.flatnonzero(dealt == name), np.flatnonzero(dealt != name)
         model = fit(take(X, rest), labels[rest], None if w is None else w[rest])
         found = np.asarray(score(model, take(X, held)), dtype=np.float64)
         if found.shape[:1] != held.shape or not np.isfinite(found).all():
             raise ValueError(
                 f"The model of fold {name} gave scores of shape {found.shape} for {len(held)} rows, or NaN or "
-                "infinite ones; score must give a finite number a row."
+                "infinite ones; score must give one finite number per row."
             )
-        if scores is None:
-            scores = np.full((len(dealt), *found.shape[1:]), np.nan)
-        scores[held] = found
         models.append(model)
-    assert scores is not None
+        held_out.append((held, found))
+    scores = np.full((len(dealt), *found.shape[1:]), np.nan)
+    for held, found in held_out:
+        scores[held] = found
     return CrossFit(scores, tuple(models), dealt.astype(np.int64))
 
 

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbeta.decisions import tune
-from fbeta.learners.learner import Goal
+from fbeta.learners.learner import Array, Goal
 from fbeta.metrics import Confusion
-
-Array = NDArray[np.float64]
 
 
 @dataclass

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol
+from dataclasses import asdict, dataclass, field, is_dataclass
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +91,8 @@ class Scorer(Protocol):
         """Its files by name."""
 
 
-class Course(NamedTuple):
+@dataclass(frozen=True)
+class Course:
     """How training went, epoch by epoch: loss and score at ½ on learning rows, best score on held-out ones."""
 
     loss: tuple[float, ...] = ()
@@ -122,7 +123,9 @@ class Fitted:
 
 
 class Learner(ABC):
-    """A kind of model that learns from rows with a loss; a file in `learners/models/` makes it known by its name.
+    """A kind of model that learns from rows with a loss, and a dataclass of its settings.
+
+    A file in `learners/models/` makes it known by its name.
 
     - `name`: as `compare` and `fit` call it. `losses`: those it can be trained with; None for all of `fbeta.losses`.
     - `together`: all losses of a comparison are trained as one program, which is quicker than one by one.
@@ -149,9 +152,10 @@ class Learner(ABC):
         """How many steps a progress bar shows for a fit, at the most."""
 
     @property
-    @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """What its results depend on, as plain data."""
+        """What its results depend on, as plain data: all its fields but the device."""
+        assert is_dataclass(self)
+        return {name: value for name, value in asdict(self).items() if name != "device"}
 
     @abstractmethod
     def read(self, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Scorer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -120,11 +120,6 @@ class NetworkLearner(Learner):
     def steps(self) -> int:
         """Epochs."""
         return self.epochs
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """All of them but the device."""
-        return {name: value for name, value in asdict(self).items() if name != "device"}
 
     def read(self, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Network:
         """A fitted network."""

@@ -1,9 +1,11 @@
-"""How a stack of networks is trained, epoch by epoch: Adam on batches, or L-BFGS on all rows."""
+"""How a stack of networks is trained, epoch by epoch: Adam on batches, or L-BFGS on all rows.
+
+A solver's `models` are the weights to look at, laid out as ``stack.parameters``; `epoch` says whether they still move.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,17 +17,6 @@ from fbeta.learners.stack import Stack
 
 #: Steps of L-BFGS in an epoch.
 STEPS = 10
-
-
-class Solver(Protocol):
-    """Trains a stack; its `models` are laid out as ``stack.parameters``."""
-
-    @property
-    def models(self) -> Sequence[Tensor]:
-        """The weights to look at."""
-
-    def epoch(self) -> bool:
-        """Train for an epoch; whether the weights still move."""
 
 
 class Adam:
@@ -48,10 +39,9 @@ class Adam:
         self.taken = 0
         self.models = [p.clone() for p in stack.parameters] if averaged else stack.parameters
         self._optimiser = torch.optim.Adam(stack.parameters, lr=rate, fused=True)
-        self._rooms, self._backs = stack.rooms(batch), stack.rooms(batch)
+        stack.reserve(batch)
         if not stack.sparse:
-            shape = (len(stack.runs), batch, stack.X.shape[1])
-            self._x = torch.empty(shape, device=stack.device, dtype=stack.dtype)
+            self._x: Tensor = stack.X.new_empty(len(stack.runs), batch, stack.X.shape[1])
 
     def epoch(self) -> bool:
         """Take all steps of an epoch."""
@@ -59,33 +49,30 @@ class Adam:
             self._step(rows)
             self.taken += 1
             if self.averaged:
-                torch._foreach_lerp_(
-                    list(self.models), self.stack.parameters, 1 / min(self.steps, self.taken)
-                )
+                torch._foreach_lerp_(self.models, self.stack.parameters, 1 / min(self.steps, self.taken))
         return True
 
     def _order(self) -> Tensor:
         """Which rows each run takes in each step of this epoch: ``(steps, R, batch)``."""
         wanted, runs = self.steps * self.batch, self.stack.runs
-        order = np.empty((len(runs), wanted), dtype=np.int64)
         made: dict[Any, NDArray[np.int64]] = {}
-        for r, run in enumerate(runs):
-            key = run.order, id(run.rows)
-            if key not in made:
-                made[key] = _stream(run.rows, self.taken * self.batch, wanted, run.order)
-            order[r] = made[key]
+        for run in runs:
+            if (run.order, id(run.rows)) not in made:
+                stream = _stream(run.rows, self.taken * self.batch, wanted, run.order)
+                made[run.order, id(run.rows)] = stream
+        order = np.stack([made[run.order, id(run.rows)] for run in runs])
         cut = order.reshape(len(runs), self.steps, self.batch).transpose(1, 0, 2)
         return torch.from_numpy(np.ascontiguousarray(cut)).to(self.stack.device)
 
     def _step(self, rows: Tensor) -> None:
         stack = self.stack
         x = self._gathered(rows)
-        z = stack.logits(x, self._rooms) if x.ndim == 3 else self._sparse_logits(x, rows.shape)
+        z = stack.logits(x) if x.ndim == 3 else self._sparse_logits(x, rows.shape)
         y = stack.y[rows].mT
         w = None if stack.weight is None else stack.weight[rows][:, None, :]
         _, slope = stack.slopes(z, y, w)
         if x.ndim == 3:
-            stack.differentiate(x, slope, self._rooms, self._backs)
+            stack.differentiate(x, slope)
         else:
             self._sparse_gradient(x, slope)
         self._optimiser.step()
@@ -97,10 +84,10 @@ class Adam:
             torch.index_select(stack.X, 0, rows.flatten(), out=self._x.view(-1, self._x.shape[2]))
             return self._x
         part = stack.X[rows.flatten().cpu().numpy()].tocoo()
-        runs, columns = len(stack.runs), stack.X.shape[1]
-        index = np.stack([part.row, part.col + part.row // self.batch * columns])
-        shape = (runs * self.batch, runs * columns)
-        return _sparse(index, part.data, shape, stack)
+        columns = stack.X.shape[1]
+        block = part.col + part.row // self.batch * columns
+        shape = (part.shape[0], len(stack.runs) * columns)
+        return _sparse(part.row, block, part.data, shape, stack)
 
     def _sparse_logits(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
         stack = self.stack
@@ -132,23 +119,20 @@ class LBFGS:
         self.stack, self.models = stack, stack.parameters
         for loss, _ in stack.losses:
             loss.eval()  # the same point must have the same loss, however often it is asked for
-        self._x = _whole(stack)
+        self._x = stack.X
+        if stack.sparse:
+            part = stack.X.tocoo()
+            self._x = _sparse(part.row, part.col, part.data, part.shape, stack).coalesce()
         n = len(stack.y)
-        self._rooms, self._backs = stack.rooms(n), stack.rooms(n)
+        stack.reserve(n)
         # A row that a run does not learn from has no weight there.
-        mask = np.zeros((len(stack.runs), 1, n))
+        self._w = stack.y.new_zeros(len(stack.runs), 1, n)
         for r, run in enumerate(stack.runs):
-            mask[r, 0, run.rows] = 1.0
-        self._w = torch.as_tensor(mask, dtype=stack.dtype, device=stack.device)
+            self._w[r, 0, torch.from_numpy(run.rows)] = 1.0
         if stack.weight is not None:
             self._w = self._w * stack.weight
-        self._optimiser = torch.optim.LBFGS(
-            stack.parameters,
-            max_iter=STEPS,
-            tolerance_grad=1e-7,
-            tolerance_change=1e-10,
-            line_search_fn="strong_wolfe",
-        )
+        options: dict[str, Any] = {"max_iter": STEPS, "tolerance_grad": 1e-7, "tolerance_change": 1e-10}
+        self._optimiser = torch.optim.LBFGS(stack.parameters, line_search_fn="strong_wolfe", **options)
 
     def epoch(self) -> bool:
         """Take a few steps; whether they led anywhere."""
@@ -158,24 +142,15 @@ class LBFGS:
 
     def _closure(self) -> float:
         stack = self.stack
-        z = stack.logits(self._x, self._rooms)
+        z = stack.logits(self._x)
         totals, slope = stack.slopes(z, stack.y.T.expand_as(z), self._w)
-        stack.differentiate(self._x, slope, self._rooms, self._backs)
+        stack.differentiate(self._x, slope)
         squares = sum(float((w.square() * stack.scale).sum()) for w in stack.weights)
         return float(sum(map(float, totals)) + stack.penalty / 2 * squares)
 
 
-def _whole(stack: Stack) -> Tensor:
-    """All rows as one tensor."""
-    if not stack.sparse:
-        whole: Tensor = stack.X
-        return whole
-    part = stack.X.tocoo()
-    return _sparse(np.stack([part.row, part.col]), part.data, part.shape, stack).coalesce()
-
-
-def _sparse(index: NDArray[Any], values: NDArray[Any], shape: tuple[int, ...], stack: Stack) -> Tensor:
-    where, what = torch.from_numpy(index).long(), torch.from_numpy(values).to(stack.dtype)
+def _sparse(row: Any, column: Any, values: Any, shape: tuple[int, ...], stack: Stack) -> Tensor:
+    where, what = torch.from_numpy(np.stack([row, column])).long(), torch.from_numpy(values).to(stack.dtype)
     return torch.sparse_coo_tensor(where, what, shape, device=stack.device, check_invariants=False)
 
 

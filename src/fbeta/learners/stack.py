@@ -39,7 +39,7 @@ class Run:
 
     @property
     def kind(self) -> tuple[str, str]:
-        """Runs of one kind can share a loss module, a column each."""
+        """Runs of one kind can share a loss module, one column each."""
         return self.loss, repr(sorted(self.options.items()))
 
 
@@ -50,7 +50,7 @@ class Stack:
     see the runs of one loss as columns. No number of a run depends on another run.
 
     - `hidden`: widths between the table and the logits; none is a linear model.
-    - `weight`: of rows (2 is a row twice). `pooled`: the K outputs of a run are scored by their pooled counts.
+    - `weight`: of each row (2 counts it twice). `pooled`: the K outputs of a run are scored by their pooled counts.
     - `penalty`: λ of a penalty ``λ / 2 · ‖W‖²`` (biases left out), relative to the mean loss over rows and outputs.
     - `dtype`: of the arithmetic.
 
@@ -109,7 +109,7 @@ class Stack:
         return torch.as_tensor(np.ascontiguousarray(x), device=self.device).to(self.dtype)
 
     def _losses(self) -> list[tuple[Loss, slice]]:
-        """One module for all runs of a kind, and their place in the stack; several outputs share one per run."""
+        """One module for all runs of a kind, and their place in the stack; with several outputs one per run."""
         found, end = [], 0
         keys = [(run.kind, i if self.outputs > 1 else 0) for i, run in enumerate(self.runs)]
         for _, same in itertools.groupby(keys):
@@ -157,17 +157,17 @@ class Stack:
                 weight[r] = torch.from_numpy(spread * chance.standard_normal(weight.shape[1:]))
         return [w.to(self.device) for w in weights], [b.to(self.device) for b in biases]
 
-    def rooms(self, batch: int) -> list[Tensor]:
-        """Memory for what the layers between hold of so many rows: fresh memory would cost more than the products."""
+    def reserve(self, batch: int) -> None:
+        """Keep memory for the hidden layers of so many rows: fresh memory would cost more than the products."""
         shapes = [(len(self.runs), batch, w.shape[2]) for w in self.weights[:-1]]
-        return [torch.empty(shape, device=self.device, dtype=self.dtype) for shape in shapes]
+        self._rooms, self._backs = ([self.y.new_empty(shape) for shape in shapes] for _ in range(2))
 
-    def logits(self, x: Tensor, rooms: Sequence[Tensor]) -> Tensor:
-        """Logits of all runs; what each layer hands on is left in `rooms`.
+    def logits(self, x: Tensor) -> Tensor:
+        """Logits of all runs; what each hidden layer hands on is kept for `differentiate`.
 
         Shape: `x` ``(R, B, d)``, or ``(B, d)`` for the same rows in every run, dense or sparse; result ``(R, K, B)``.
         """
-        for weight, bias, out in zip(self.weights[:-1], self.biases[:-1], rooms, strict=True):
+        for weight, bias, out in zip(self.weights[:-1], self.biases[:-1], self._rooms, strict=True):
             if x.ndim == 3:
                 torch.baddbmm(bias, x, weight, out=out)
             else:
@@ -184,26 +184,19 @@ class Stack:
         found = torch.sparse.mm(x, wide) if x.is_sparse else x @ wide
         return found.reshape(x.shape[0], *weight.shape[::2])
 
-    def differentiate(
-        self, x: Tensor, slope: Tensor, rooms: Sequence[Tensor], backs: Sequence[Tensor]
-    ) -> None:
-        """Write the gradient of every weight and bias, from ∂L/∂z ``(R, K, B)``; `backs` is memory as `rooms` is."""
-        inputs = [x, *rooms]
-        for i in range(len(self.weights) - 1, -1, -1):
+    def differentiate(self, x: Tensor, slope: Tensor) -> None:
+        """Write the gradient of every weight and bias, from ∂L/∂z ``(R, K, B)`` at the last `logits`."""
+        inputs, backs, last = [x, *self._rooms], self._backs, len(self._rooms)
+        back = slope.mT  # (R, B, K)
+        for i in range(last, -1, -1):
             weight, bias = self.weights[i], self.biases[i]
-            if i == len(self.weights) - 1:
-                torch.sum(slope, 2, out=_gradient(bias)[:, 0])
-                back = slope.mT  # (R, B, K)
-                if inputs[i].ndim == 3:
-                    torch.bmm(slope, inputs[i], out=_gradient(weight).mT)
-                else:
-                    self._shared_gradient(inputs[i], back, weight)
+            torch.sum(back, 1, keepdim=True, out=_gradient(bias))
+            if inputs[i].ndim == 2:
+                self._shared_gradient(inputs[i], back, weight)
+            elif i == last:  # as in `logits`, products with few rows are quicker than with few columns
+                torch.bmm(slope, inputs[i], out=_gradient(weight).mT)
             else:
-                torch.sum(back, 1, keepdim=True, out=_gradient(bias))
-                if inputs[i].ndim == 3:
-                    torch.bmm(inputs[i].mT, back, out=_gradient(weight))
-                else:
-                    self._shared_gradient(inputs[i], back, weight)
+                torch.bmm(inputs[i].mT, back, out=_gradient(weight))
             if self.penalty:
                 _gradient(weight).addcmul_(weight, self.scale, value=self.penalty)
             if i:
@@ -254,11 +247,9 @@ class Stack:
         """
         r, layers = self._place[run], len(self.weights)
         parts = [p[r] for p in (self.parameters if models is None else models)]
-        X = (
-            self.X
-            if rows is None
-            else self.X[rows if self.sparse else torch.from_numpy(rows).to(self.device)]
-        )
+        X = self.X
+        if rows is not None:
+            X = X[rows if self.sparse else torch.from_numpy(rows).to(self.device)]
         if self.sparse:
             return torch.from_numpy(X @ parts[0].cpu().numpy()).to(self.device) + parts[1]
         chunk = max(1, ROOM // max(p.shape[-1] for p in parts))

@@ -15,7 +15,7 @@ from fbeta.learners.devices import device_of
 from fbeta.learners.early_stopping import Best, held_out_score
 from fbeta.learners.learner import Array, Course, Fitted, Goal, Rows, Tick
 from fbeta.learners.network import Network, NetworkLearner
-from fbeta.learners.solvers import LBFGS, Adam, Solver
+from fbeta.learners.solvers import LBFGS, Adam
 from fbeta.learners.stack import Run, Stack
 from fbeta.learners.threads import threads_for, torch_threads
 from fbeta.losses import TangentLoss
@@ -30,10 +30,10 @@ def train(
 ) -> dict[str, Fitted]:
     """Train every loss on all rows and on all but each fold; what came of each, by name."""
     began = time.perf_counter()
-    methods = [_Method(loss, rows, goal, learner.patience) for loss in losses]
     # With L-BFGS runs share a line search, so each loss is a program of its own.
-    groups = [methods] if learner.solver == "adam" else [[method] for method in methods]
+    groups = [losses] if learner.solver == "adam" else [[loss] for loss in losses]
     programs = [_program(learner, group, rows, goal, seed) for group in groups]
+    methods = [method for _, group in programs for method in group]
     numbers = len(methods) * (rows.folds + 1) * learner.batch_of(len(rows.y)) * rows.X.shape[1]
     with torch_threads(threads_for(numbers)):
         for epoch in range(1, learner.epochs + 1):
@@ -45,7 +45,7 @@ def train(
                     method.look(epoch, solver.models)
                 if not moving and all(method.settled for method in group):
                     for method in group:
-                        method.stop()
+                        method.stopped = True
             tick(epoch)
             if all(method.ended(epoch + 1) for method in methods):
                 break
@@ -54,17 +54,17 @@ def train(
 
 
 def _program(
-    learner: NetworkLearner, group: Sequence[_Method], rows: Rows, goal: Goal, seed: int
-) -> tuple[Solver, Sequence[_Method]]:
-    """The stack of some losses, and how it is trained."""
+    learner: NetworkLearner, losses: Sequence[str], rows: Rows, goal: Goal, seed: int
+) -> tuple[Adam | LBFGS, list[_LossRuns]]:
+    """How the stack of some losses is trained, and the runs of each."""
     count = len(rows.y)
     learning = [np.arange(count), *(np.flatnonzero(rows.fold != f) for f in range(rows.folds))]
     runs = [
-        Run(part, method.loss, (START, seed), (ORDER, seed, i), learner.loss_options(method.loss, goal))
-        for method in group
+        Run(part, loss, (START, seed), (ORDER, seed, i), learner.loss_options(loss, goal))
+        for loss in losses
         for i, part in enumerate(learning)
     ]
-    adam = learner.solver == "adam"
+    adam = learner.solver == "adam"  # full batches are few, and a line search needs the digits
     mass = count if rows.weight is None else float(rows.weight.sum())
     stack = Stack(
         rows.X,
@@ -76,12 +76,12 @@ def _program(
         pooled=goal.average == "micro",
         penalty=1 / mass if learner.alpha is None else learner.alpha,
         device=device_of(learner.device),
-        dtype=torch.float32
-        if adam
-        else torch.float64,  # full batches are few, and a line search needs the digits
+        dtype=torch.float32 if adam else torch.float64,
     )
-    for i, method in enumerate(group):
-        method.join(stack, i * len(learning))
+    group = [
+        _LossRuns(loss, stack, i * len(learning), rows, goal, learner.patience)
+        for i, loss in enumerate(losses)
+    ]
     if not adam:
         return LBFGS(stack), group
     batch = learner.batch_of(count)
@@ -90,35 +90,28 @@ def _program(
     return solver, group
 
 
-class _Method:
-    """One loss: its runs in a stack, its course, and its scores at the best epoch so far."""
+class _LossRuns:
+    """The runs of one loss in a stack, of all rows and then of each fold; its course, and its best scores so far."""
 
-    def __init__(self, loss: str, rows: Rows, goal: Goal, patience: int | None) -> None:
-        self.loss, self.rows, self.goal = loss, rows, goal
-        self.best = Best(patience)
-        self.course: list[
-            tuple[float, float, float, float]
-        ] = []  # share called positive, loss, score at ½, held score
+    def __init__(
+        self, loss: str, stack: Stack, first: int, rows: Rows, goal: Goal, patience: int | None
+    ) -> None:
+        self.loss, self.stack, self.rows, self.goal, self.best = loss, stack, rows, goal, Best(patience)
+        self.runs = range(first, first + rows.folds + 1)
+        self.judge = stack.loss_of_one(first).eval()
+        self.modules = list({id(loss): loss for loss in map(stack.loss_of, self.runs)}.values())
+        # Of each epoch: share called positive, loss, score at ½, score of held-out rows.
+        self.course: list[tuple[float, float, float, float]] = []
         self.scores: Array = np.full(rows.y.shape, np.nan)
         self.networks: list[Network] = []
         self.calibration: tuple[Platt, ...] | None = None
         self.point: Confusion | None = None
-        self.settled, self._stopped = True, False
-
-    def join(self, stack: Stack, first: int) -> None:
-        """Take part in a stack: `first` is the run of all rows, then comes one for each fold."""
-        self.stack, self.runs = stack, range(first, first + self.rows.folds + 1)
-        self.modules = list({id(loss): loss for loss in map(stack.loss_of, self.runs)}.values())
-        self.judge = stack.loss_of_one(first).eval()
+        self.settled, self.stopped = True, False
         self._weigh_penalty()
 
     def ended(self, epoch: int) -> bool:
         """Whether nothing more is to come of it from this epoch on, whatever is trained beside it."""
-        return self._stopped or self.best.ended(epoch)
-
-    def stop(self) -> None:
-        """No further epochs."""
-        self._stopped = True
+        return self.stopped or self.best.ended(epoch)
 
     def look(self, epoch: int, models: Sequence[torch.Tensor]) -> None:
         """Look at the scores of an epoch, and hand a tangent loss its operating point."""
@@ -130,7 +123,7 @@ class _Method:
         self.course.append((*self._on_learning_rows(models), held))
         # Of equal scores the better probabilities win: a metric of few positives has many ties.
         key = (round(held, 9), -self._log_loss(scores, calibration))
-        if not self._stopped and self.best.see(epoch, key):
+        if not self.stopped and self.best.see(epoch, key):
             self.scores, self.calibration = scores, calibration
             self.networks = [self.stack.network(run, models) for run in self.runs]
         self.settled = self._operate(scores)
@@ -152,8 +145,8 @@ class _Method:
 
     def _tangent(self) -> TangentLoss | None:
         """Its loss, if that is handed its operating point."""
-        first = self.modules[0]
-        return first if isinstance(first, TangentLoss) and first.counts == "given" else None
+        loss = self.modules[0]
+        return loss if isinstance(loss, TangentLoss) and loss.counts == "given" else None
 
     def _operate(self, scores: Array) -> bool:
         """Hand the operating point of the held-out rows to a tangent loss, damped; whether it hardly moved."""
@@ -200,30 +193,24 @@ class _Method:
         if calibration is None:
             return 0.0
         z, y, w = self.rows.held_out(scores)
-        slope, offset = (np.array([getattr(c, name) for c in calibration]) for name in ("slope", "offset"))
-        log_odds = slope * z + offset
+        log_odds = np.array([c.slope for c in calibration]) * z + [c.offset for c in calibration]
         loss = np.logaddexp(0, log_odds) - y * log_odds
         return float(np.average(loss.mean(1), weights=w))
 
     def fitted(self, seconds: float) -> Fitted:
         """What came of it, at its best epoch."""
         share, loss, score, held = zip(*self.course, strict=True)
-        course, rounds = Course(loss, score, held), self.best.epoch
+        how: dict[str, Any] = {
+            "rounds": self.best.epoch,
+            "course": Course(loss, score, held),
+            "seconds": seconds,
+        }
         if not np.isfinite(self.best.key[0]):
             remark = "diverged: its scores are no numbers"
-            return Fitted(
-                np.zeros_like(self.scores), None, rounds=rounds, course=course, seconds=seconds, remark=remark
-            )
-        return Fitted(
-            self.scores,
-            self.networks[0],
-            tuple(self.networks[1:]),
-            self.calibration,
-            rounds,
-            course,
-            seconds,
-            collapse(share, rounds),
-        )
+            return Fitted(np.zeros_like(self.scores), None, remark=remark, **how)
+        whole, *of_folds = self.networks
+        remark = collapse(share, self.best.epoch)
+        return Fitted(self.scores, whole, tuple(of_folds), self.calibration, remark=remark, **how)
 
 
 def collapse(shares: Sequence[float], taken: int) -> str:

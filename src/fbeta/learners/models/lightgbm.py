@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fbeta.learners.booster import MOST, BoosterLearner, Engine, Numbers
 from fbeta.learners.learner import Array, Goal
@@ -30,32 +29,32 @@ class LightGBMEngine(Engine):
         all_rows = len(rows) == len(self.y)
         return (self._whole if all_rows else self._whole.subset(rows, params=self.params)).construct()
 
-    def train(self, data: Any, y: NDArray[Any], weight: Array) -> tuple[Any, float]:
+    def _prepared(self, rows: Numbers, weight: Array) -> tuple[Any, Any, float]:
+        """Weighted rows, custom objective, and first score, which LightGBM finds for its own and keeps in a tree."""
+        data = self.binned(rows)
+        data.set_weight(weight)
+        if self.objective is None:
+            return data, None, 0.0
+        objective = self.objective()
+        offset = objective.start(self.y[rows], weight)
+        data.set_init_score(np.full(len(rows), offset))
+        return data, objective, offset
+
+    def train(self, rows: Numbers, weight: Array) -> tuple[Any, float]:
         """Boost for all rounds."""
         import lightgbm
 
-        params, offset = self._start(data, y, weight)
+        data, objective, offset = self._prepared(rows, weight)
+        params = {**self.params, "objective": objective or "binary"}
         return lightgbm.train(params, data, self.rounds, keep_training_booster=False), offset
-
-    def _start(self, data: Any, y: NDArray[Any], weight: Array) -> tuple[dict[str, Any], float]:
-        """Weights and first scores; for its own logistic loss LightGBM finds the score and writes it into a tree."""
-        data.set_weight(weight)
-        if self.objective is None:
-            return {**self.params, "objective": "binary"}, 0.0
-        objective = self.objective()
-        offset = objective.start(y, weight)
-        data.set_init_score(np.full(len(y), offset))
-        return {**self.params, "objective": objective}, offset
 
     def grow(self, rest: Numbers, held: Numbers, weight: Array) -> Iterator[Array]:
         """Boost on some rows, and score others after every round."""
         import lightgbm
 
-        data, other = self.binned(rest), self.bin(held)
-        params, _ = self._start(data, self.y[rest], weight)
-        objective = params["objective"] if callable(params["objective"]) else None
-        params = params if objective is None else {**params, "objective": "none"}
-        booster = lightgbm.Booster({**params, "metric": "none"}, data).add_valid(other, "held")
+        data, objective, _ = self._prepared(rest, weight)
+        params = {**self.params, "objective": "none" if objective else "binary", "metric": "none"}
+        booster = lightgbm.Booster(params, data).add_valid(self.bin(held), "held")
         found: list[Array] = []
 
         def look(scores: Array, _: Any) -> tuple[str, float, bool]:
@@ -99,9 +98,6 @@ class LightGBMEngine(Engine):
 @dataclass(frozen=True)
 class LightGBM(BoosterLearner):
     """LightGBM, trained for a metric.
-
-    >>> LightGBM().rounds
-    300
 
     Reference: [ke2017]
     """

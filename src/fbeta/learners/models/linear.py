@@ -9,11 +9,7 @@ from fbeta.learners.network import NetworkLearner
 
 @dataclass(frozen=True)
 class Linear(NetworkLearner):
-    """A linear model, by L-BFGS on all rows until it is at rest: with cross entropy it is logistic regression.
-
-    >>> Linear().hidden
-    ()
-    """
+    """A linear model, by L-BFGS on all rows until it is at rest: with cross entropy it is logistic regression."""
 
     name, package, rank = "linear", "torch", 0
 

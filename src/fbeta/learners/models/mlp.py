@@ -9,11 +9,7 @@ from fbeta.learners.network import NetworkLearner
 
 @dataclass(frozen=True)
 class MLP(NetworkLearner):
-    """Two hidden layers of 64 units, by Adam on batches.
-
-    >>> MLP().hidden
-    (64, 64)
-    """
+    """Two hidden layers of 64 units, by Adam on batches."""
 
     name, package, rank = "mlp", "torch", 1
 

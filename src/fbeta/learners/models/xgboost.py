@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fbeta.decisions.calibration import sigmoid
 from fbeta.learners.booster import MOST, BoosterLearner, Engine, Numbers
@@ -32,30 +31,31 @@ class XGBoostEngine(Engine):
             return xgboost.QuantileDMatrix(take(self.X, rows), max_bin=most, **options)
         return xgboost.DMatrix(take(self.X, rows), **options)
 
-    def train(self, data: Any, y: NDArray[Any], weight: Array) -> tuple[Any, float]:
+    def _prepared(self, rows: Numbers, weight: Array) -> tuple[Any, Any, dict[str, Any]]:
+        """Weighted rows, custom objective, and parameters; for its own logistic loss XGBoost finds the first score."""
+        data = self.binned(rows)
+        data.set_weight(weight)
+        params = {"max_delta_step": MOST, **self.params, "objective": "binary:logistic"}
+        if self.objective is None:
+            return data, None, params
+        objective = self.objective()
+        # With "binary:logistic" every version reads base_score as a probability; "binary:logitraw" is read both ways.
+        params["base_score"] = float(sigmoid(objective.start(self.y[rows], weight)))
+        return data, objective, params
+
+    def train(self, rows: Numbers, weight: Array) -> tuple[Any, float]:
         """Boost for all rounds."""
         import xgboost
 
-        data.set_weight(weight)
-        objective, params = self._start(y, weight)
+        data, objective, params = self._prepared(rows, weight)
         return xgboost.train(params, data, self.rounds, obj=objective), 0.0
-
-    def _start(self, y: NDArray[Any], weight: Array) -> tuple[Any, dict[str, Any]]:
-        """The objective and parameters with the right first score; for its own logistic loss XGBoost finds it."""
-        steps = {"max_delta_step": MOST, **self.params, "objective": "binary:logistic"}
-        if self.objective is None:
-            return None, steps
-        objective = self.objective()
-        # With "binary:logistic" every version reads base_score as a probability; "binary:logitraw" is read both ways.
-        return objective, {**steps, "base_score": float(sigmoid(objective.start(y, weight)))}
 
     def grow(self, rest: Numbers, held: Numbers, weight: Array) -> Iterator[Array]:
         """Boost on some rows, and score others after every round."""
         import xgboost
 
-        data, other = self.binned(rest), xgboost.DMatrix(take(self.X, held))
-        data.set_weight(weight)
-        objective, params = self._start(self.y[rest], weight)
+        data, objective, params = self._prepared(rest, weight)
+        other = xgboost.DMatrix(take(self.X, held))
         booster = xgboost.Booster(params, [data, other])
         for i in range(self.rounds):
             booster.update(data, i, fobj=objective)
@@ -96,9 +96,6 @@ class XGBoostEngine(Engine):
 @dataclass(frozen=True)
 class XGBoost(BoosterLearner):
     """XGBoost, trained for a metric.
-
-    >>> XGBoost().rounds
-    300
 
     Reference: [chen2016]
     """

@@ -1,11 +1,11 @@
-"""What came out of training: scores of rows by models that did not see them, kept in a file per part."""
+"""Finished parts: scores of rows by models that did not see them, kept in one file per part."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,7 @@ ABOUT, NUMBERS = "part.json", "scores.safetensors"
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class SplitScores:
     """One method on one split; positive at or above 0 by its loss's own boundary.
 
     `remark` says in words what went wrong in training.
@@ -43,7 +43,7 @@ class Folder:
     >>> import tempfile
     >>> part = Part("xgboost", ("bce",), split=0, seed=0)
     >>> folder = Folder(Path(tempfile.mkdtemp()))
-    >>> folder.write(part, {"bce": Scores(np.zeros(3), np.zeros(2), rounds=7)})
+    >>> folder.write(part, {"bce": SplitScores(np.zeros(3), np.zeros(2), rounds=7)})
     >>> folder.read(part)["bce"].rounds
     7
     """
@@ -57,62 +57,50 @@ class Folder:
 
     @contextmanager
     def lock(self, part: Part, wait: bool = True) -> Iterator[bool]:
-        """Hold a part for the time of a `with`: whether it could be had; a process that ends lets go of it."""
+        """Lock a part within a `with`; says whether it was free. The lock of a process that ends is released."""
         from filelock import FileLock, Timeout
 
         self.path.mkdir(parents=True, exist_ok=True)
-        held = FileLock(self.path / f"{part.key}.lock")
         try:
-            held.acquire(timeout=-1 if wait else 0)
+            held = FileLock(self.path / f"{part.key}.lock").acquire(timeout=-1 if wait else 0)
         except Timeout:
             yield False
             return
-        try:
+        with held:
             yield True
-        finally:
-            held.release()
 
-    def read(self, part: Part) -> dict[str, Scores] | None:
+    def read(self, part: Part) -> dict[str, SplitScores] | None:
         """A finished part; None if it is not there, or not whole."""
         path = self.file(part)
         if not path.exists():
             return None
         try:
-            return _from_bytes(part, path.read_bytes())
+            return _read(part, path.read_bytes())
         except DAMAGED:
             self.say(f"{path} is damaged; what it held is trained again.")
             return None
 
-    def write(self, part: Part, found: Mapping[str, Scores]) -> None:
+    def write(self, part: Part, found: Mapping[str, SplitScores]) -> None:
         """Keep a part, whole or not at all."""
-        write(self.file(part), _to_bytes(found))
+        from safetensors.numpy import save
+
+        numbers, about = {}, {}
+        for loss, x in found.items():
+            about[loss] = {"seconds": x.seconds, "rounds": x.rounds, "remark": x.remark}
+            for name, values in (("inner", x.inner), ("outer", x.outer), ("course", astuple(x.course))):
+                numbers[f"{loss}.{name}"] = np.ascontiguousarray(values, dtype=np.float64)
+        write(self.file(part), seal({ABOUT: json.dumps(about).encode(), NUMBERS: save(numbers)}))
 
 
-def _to_bytes(found: Mapping[str, Scores]) -> bytes:
-    from safetensors.numpy import save
-
-    names = ("inner", "outer", "course")
-    numbers = {f"{loss}.{name}": getattr(x, name) for loss, x in found.items() for name in names}
-    about = {
-        loss: {"seconds": x.seconds, "rounds": x.rounds, "remark": x.remark} for loss, x in found.items()
-    }
-    arrays = {name: np.ascontiguousarray(x, dtype=np.float64) for name, x in numbers.items()}
-    return seal({ABOUT: json.dumps(about).encode(), NUMBERS: save(arrays)})
-
-
-def _from_bytes(part: Part, data: bytes) -> dict[str, Scores]:
+def _read(part: Part, data: bytes) -> dict[str, SplitScores]:
     from safetensors.numpy import load
 
     members = unseal(data)
     numbers, about = load(members[NUMBERS]), read_json(members[ABOUT])
-    return {
-        loss: Scores(
-            numbers[f"{loss}.inner"],
-            numbers[f"{loss}.outer"],
-            float(about[loss]["seconds"]),
-            int(about[loss]["rounds"]),
-            Course(*(tuple(map(float, x)) for x in numbers[f"{loss}.course"])),
-            str(about[loss]["remark"]),
-        )
-        for loss in part.losses
-    }
+    found = {}
+    for loss in part.losses:
+        inner, outer, course = (numbers[f"{loss}.{name}"] for name in ("inner", "outer", "course"))
+        seconds, rounds, remark = (about[loss][name] for name in ("seconds", "rounds", "remark"))
+        epochs = Course(*(tuple(x.tolist()) for x in course))
+        found[loss] = SplitScores(inner, outer, float(seconds), int(rounds), epochs, str(remark))
+    return found
