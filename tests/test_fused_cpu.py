@@ -500,17 +500,18 @@ def test_a_build_without_a_compiler_goes_on(tmp_path, monkeypatch, capfd):
 
 
 @needs_library
-def test_first_call_takes_less_than_a_second():
+def test_the_first_call_compiles_nothing():
     code = """
-import time, torch
+import subprocess, sys, torch
 from fbeta.losses.kernels.cpu import CpuRows
-z = torch.zeros(1000)
-start = time.perf_counter()
+def refuse(*_, **__):
+    raise AssertionError("a process was started")
+subprocess.Popen.__init__ = refuse
+z, before = torch.zeros(1000), set(sys.modules)
 CpuRows(z, z, None, None).run("tangent", (0.5, 0.5, 0.0), False, 1.0, True)
-print(time.perf_counter() - start)
+assert not {name for name in set(sys.modules) - before if name.startswith(("torch", "triton"))}
 """
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert float(out) < 1.0
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is not None, reason="Triton is installed")
