@@ -294,7 +294,7 @@ def nursery(tmp_path):
     pytest.importorskip("xgboost")
     made = Nursery(tmp_path)
     yield made
-    made.process.communicate(timeout=60)
+    made.process.communicate()
 
 
 def numbers(path):
@@ -340,7 +340,7 @@ def test_processes_that_share_a_folder_divide_the_work(tmp_path):
         assert [n.wait() for n in two] == [0, 0]
     finally:
         for n in two:
-            n.process.communicate(timeout=60)
+            n.process.communicate()
     written = [two[0].lines(child).count(("end", "write")) for child in children]
     assert sum(written) == len(finished(folder)) == PARTS  # nothing twice
     assert min(written) >= 2
@@ -365,7 +365,7 @@ def test_ctrl_c_leaves_finished_parts_usable(tmp_path):
         while len(finished(folder)) < 2 and work.poll() is None:
             time.sleep(0.01)
         work.send_signal(signal.SIGINT)
-        out, err = work.communicate(timeout=120)
+        out, err = work.communicate()
     finally:
         work.kill()
         work.communicate()

@@ -76,7 +76,7 @@ def join(rank, world, folder):
         init_method=f"file://{folder}/meet",
         rank=rank,
         world_size=world,
-        timeout=timedelta(seconds=60),
+        timeout=timedelta(minutes=10),
     )
 
 

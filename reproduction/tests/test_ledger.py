@@ -488,7 +488,7 @@ def test_killed_workers_leave_nothing_that_others_cannot_finish(folder):
             victim.communicate()
             reached.append(sum(record.epochs for _, record in ledger.records(folder)))
             workers.append(start(code))
-        assert [worker.communicate(timeout=60)[0].split()[-1:] for worker in workers] == [["end"]] * 3
+        assert [worker.communicate()[0].split()[-1:] for worker in workers] == [["end"]] * 3
     finally:
         for worker in workers:
             worker.kill()
