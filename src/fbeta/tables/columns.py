@@ -10,7 +10,7 @@ import polars as pl
 import polars.selectors as cs
 
 from fbeta.tables.errors import TableError, listed
-from fbeta.tables.formats import Source, col, cols
+from fbeta.tables.formats import Source, cols
 from fbeta.tables.values import FALSE, MISSING, TRUE
 
 KINDS = ("number", "category", "boolean", "date")
@@ -28,7 +28,6 @@ LEVELS = 32
 #: This share of numbers makes a column one of numbers, if the other texts are at most so many.
 NUMBER_SHARE, ODD_TEXTS = 0.95, 20
 _SAMPLE = 2_000
-_BOOLEANS = dict.fromkeys(TRUE, True) | dict.fromkeys(FALSE, False)
 
 
 @dataclass(frozen=True)
@@ -117,6 +116,12 @@ class Facts:
     distinct: int = 0
     booleans: int = 0
     dates: Mapping[str, int] = field(default_factory=dict)
+    odd: tuple[str, ...] = ()
+
+    @property
+    def numeric(self) -> bool:
+        """Whether nearly all values are numbers."""
+        return self.numbers + self.infinite >= NUMBER_SHARE * self.present
 
     @property
     def empty(self) -> bool:
@@ -178,7 +183,27 @@ def profile(source: Source, names: Collection[str]) -> dict[str, Facts]:
     for sheet in sheets.values():
         if "present" not in sheet:  # in a column of numbers only a number is a value
             sheet["present"] = sheet["numbers"] + sheet["infinite"]
-    return {name: Facts(rows, **sheet) for name, sheet in sheets.items()}
+    found = {name: Facts(rows, **sheet) for name, sheet in sheets.items()}
+    return found | _with_odd_texts(source, found)
+
+
+def _with_odd_texts(source: Source, facts: Mapping[str, Facts]) -> dict[str, Facts]:
+    """The facts on columns of numbers with texts among them, and those texts, or the first of very many."""
+    names = [
+        name
+        for name, found in facts.items()
+        if found.numeric and found.infinite + found.numbers < found.present
+    ]
+    if not names:
+        return {}
+    raw, text = cols(names), pl.String()
+    odd = source.frame.select(pl.when(parsed(raw, text, source.decimal).is_null()).then(cleaned(raw, text)))
+    held = odd.filter(pl.any_horizontal(pl.all().is_not_null())).collect(engine="streaming")
+    texts = zip(held.columns, held, strict=True)
+    return {
+        n: replace(facts[n], odd=tuple(sorted({*column.drop_nulls()})[: ODD_TEXTS + 1]))
+        for n, column in texts
+    }
 
 
 def _candidates(source: Source, names: Sequence[str]) -> dict[str, list[str]]:
@@ -203,29 +228,26 @@ def _candidates(source: Source, names: Sequence[str]) -> dict[str, list[str]]:
     return {view: some for view, some in found.items() if some}
 
 
-def infer(source: Source, name: str, facts: Facts, notes: list[str]) -> Column:
+def infer(name: str, dtype: Any, facts: Facts, notes: list[str]) -> Column:
     """The kind of a column that has values, with what is unusual about it added to `notes`."""
-    dtype = source.dtypes[name]
     if dtype == pl.Boolean or (facts.booleans == facts.present and is_text(dtype)):
         return Column(name, "boolean")
     if dtype in (pl.Date, pl.Datetime):
         return Column(name, "date")
     fits = [form for form, count in facts.dates.items() if count == facts.present]
     if fits and facts.numbers < facts.present:
-        if any(form.startswith("%m/%d") for form in fits) and any(form.startswith("%d/%m") for form in fits):
+        if {"%m/%d", "%d/%m"} <= {form[:5] for form in fits}:
             notes.append(
                 f"{name!r} has dates like {facts.low!r}, read as month/day/year; write 2024-12-31 to be sure."
             )
         return Column(name, "date", fits[0])
     if facts.infinite:
         notes.append(f"infinite values of {name!r} count as missing: {facts.infinite:,}.")
-    if facts.numbers + facts.infinite >= NUMBER_SHARE * facts.present:
-        odd = _odd(source, name) if facts.numbers + facts.infinite < facts.present else ()
-        if len(odd) <= ODD_TEXTS:
-            if odd:
-                notes.append(f"{name!r} has texts among its numbers ({listed(odd)}): they count as missing.")
-            return Column(name, "number", missing=odd, wide=_wide(facts))
-    return Column(name, "category")
+    if not facts.numeric or len(facts.odd) > ODD_TEXTS:
+        return Column(name, "category")
+    if facts.odd:
+        notes.append(f"{name!r} has texts among its numbers ({listed(facts.odd)}): they count as missing.")
+    return Column(name, "number", missing=facts.odd, wide=_wide(facts))
 
 
 def readable(dtype: Any) -> bool:
@@ -263,7 +285,7 @@ def _finite(number: pl.Expr) -> pl.Expr:
 
 def _boolean(raw: pl.Expr) -> pl.Expr:
     lower = raw.cast(pl.String).str.strip_chars().str.to_lowercase()
-    return lower.replace_strict(_BOOLEANS, default=None, return_dtype=pl.Boolean)
+    return pl.when(lower.is_in((*TRUE, *FALSE))).then(lower.is_in(TRUE))  # replace() costs a pass per column
 
 
 def _date(raw: pl.Expr, dtype: Any, form: str) -> pl.Expr:
@@ -274,14 +296,6 @@ def _date(raw: pl.Expr, dtype: Any, form: str) -> pl.Expr:
     if dtype == pl.Datetime and dtype.time_zone:
         raw = raw.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     return raw.cast(pl.Datetime("us"))
-
-
-def _odd(source: Source, name: str) -> tuple[str, ...]:
-    """The texts among a column's numbers, or the first of very many."""
-    raw, dtype = col(name), source.dtypes[name]
-    odd = source.frame.select(cleaned(raw, dtype).filter(parsed(raw, dtype, source.decimal).is_null()))
-    found = odd.drop_nulls().unique().head(ODD_TEXTS + 1).collect(engine="streaming")
-    return tuple(sorted(found.to_series()))
 
 
 def _wide(facts: Facts) -> bool:

@@ -190,7 +190,7 @@ def _columns(source: Source, roles: Roles, facts: Mapping[str, Facts], notes: li
         elif found.constant:
             constant.append(name)
         else:
-            column = infer(source, name, found, notes)
+            column = infer(name, source.dtypes[name], found, notes)
             if column.kind == "category" and found.distinct > max(ID_VALUES, ID_SHARE * found.present):
                 ids.append(name)
                 continue
@@ -220,7 +220,7 @@ def _columns_of(names: Sequence[str]) -> str:
 def _time(source: Source, name: str, found: Facts | None) -> pl.Expr:
     """Time as a number that grows: as it stands, or seconds since 1970."""
     raw, dtype = col(name), source.dtypes[name]
-    column = infer(source, name, found, []) if found and not found.empty else Column(name, "category")
+    column = infer(name, dtype, found, []) if found and not found.empty else Column(name, "category")
     if column.kind == "date":
         return column.read(raw, dtype).dt.epoch("us") / 1e6
     if column.kind == "number":

@@ -11,7 +11,7 @@ import polars as pl
 from fbeta.spelling import did_you_mean
 from fbeta.tables.columns import Column, alike, cleaned, is_text, parsed, read_columns
 from fbeta.tables.errors import TableError, listed
-from fbeta.tables.formats import READER_ERRORS, Source, col, cols, need_column, opened
+from fbeta.tables.formats import READER_ERRORS, Source, cols, need_column, opened
 
 _EXPECTED = {"number": "numbers", "boolean": "true or false", "date": "dates", "category": "categories"}
 
@@ -100,15 +100,16 @@ def _typed(source: Source, piece: pl.DataFrame, columns: Sequence[Column], done:
     texts = [c for c in columns if c.kind != "category" and is_text(source.dtypes[c.name])]
     unread = [_unread(how, cols(n), dtype, source).any() for (how, dtype), n in alike(texts, source).items()]
     doubtful = piece.select(unread).row(0, named=True) if texts else {}
+    held = dict(zip(piece.columns, piece, strict=True))
     for column in (column for column in texts if doubtful[column.name]):
-        raw, dtype = col(column.name), source.dtypes[column.name]
-        rows = piece.select(raw).with_row_index("\0row").filter(_unread(column, raw, dtype, source))
-        value = cleaned(raw, dtype)
-        bad = rows.filter(value.is_not_null() & ~value.is_in(column.missing))
+        dtype, raw = source.dtypes[column.name], pl.col("value")
+        value, unread_here = cleaned(raw, dtype), _unread(column, raw, dtype, source)
+        rows = pl.DataFrame({"value": held[column.name]}).with_row_index("row")
+        bad = rows.filter(unread_here & value.is_not_null() & ~value.is_in(column.missing))
         if bad.height:
             raise TableError(
-                f"{source.path}: column {column.name!r} is {bad[0, 1]!r} in row {done + bad[0, 0] + 1}, but the model "
-                f"learnt {_EXPECTED[column.kind]} from it: correct it, or leave the field empty."
+                f"{source.path}: column {column.name!r} is {bad[0, 'value']!r} in row {done + bad[0, 'row'] + 1}, but "
+                f"the model learnt {_EXPECTED[column.kind]} from it: correct it, or leave the field empty."
             )
     return piece.select(read_columns(columns, source))[:, [column.name for column in columns]]
 
