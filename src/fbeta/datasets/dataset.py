@@ -100,16 +100,17 @@ class Dataset(ABC, Generic[Kind]):
     """One data set: its facts, and what `fbeta data` does with it. `Kind` is the type that it loads as.
 
     `kind` is images, table or tables; `shape` is that of an image, the number of columns, the number of tables. A
-    table comes without a split: all of its rows are in `train`.
+    table comes without a split: all of its rows are in `train`. `read` makes of `path()` what `load` returns.
     """
 
     name: str
     about: str
-    train: int
-    test: int
     shape: tuple[int, ...]
     classes: tuple[str, ...]
+    read: Callable[..., Kind]
     kind: str = "images"
+    train: int = 0
+    test: int = 0
 
     @property
     @abstractmethod
@@ -133,18 +134,16 @@ class Dataset(ABC, Generic[Kind]):
     def fetch(self, source: str = "auto", progress: Progress | None = None) -> Path:
         """Download what is missing or damaged, and return its folder or file."""
 
-    @abstractmethod
     def load(self, **options: Any) -> Kind:
         """Read it; a table takes `duplicates`, as `fbeta.data.load_table` does."""
+        place = self.path()
+        with self.reading():
+            return self.read(place, **options)
 
     def facts(self) -> dict[str, Any]:
         """A line of `fbeta data list`, as plain data."""
         return {
-            "name": self.name,
-            "about": self.about,
-            "kind": self.kind,
-            "train": self.train,
-            "test": self.test,
+            **{fact: getattr(self, fact) for fact in ("name", "about", "kind", "train", "test")},
             "shape": list(self.shape),
             "classes": list(self.classes),
             "bytes": self.size,

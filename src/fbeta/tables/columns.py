@@ -183,8 +183,8 @@ def profile(source: Source, names: Collection[str]) -> dict[str, Facts]:
     for sheet in sheets.values():
         if "present" not in sheet:  # in a column of numbers only a number is a value
             sheet["present"] = sheet["numbers"] + sheet["infinite"]
-    found = {name: Facts(rows, **sheet) for name, sheet in sheets.items()}
-    return found | _with_odd_texts(source, found)
+    facts_by_name = {name: Facts(rows, **sheet) for name, sheet in sheets.items()}
+    return facts_by_name | _with_odd_texts(source, facts_by_name)
 
 
 def _with_odd_texts(source: Source, facts: Mapping[str, Facts]) -> dict[str, Facts]:
