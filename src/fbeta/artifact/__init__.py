@@ -8,15 +8,7 @@ except ImportError as error:  # pragma: no cover
 
 from fbeta.artifact.files import load, save
 from fbeta.artifact.model import ArtifactError, Model
-from fbeta.artifact.outputs import check_output
 from fbeta.artifact.predicting import Predicted, predict
+from fbeta.writing import check_output
 
-__all__ = [
-    "ArtifactError",
-    "Model",
-    "Predicted",
-    "check_output",
-    "load",
-    "predict",
-    "save",
-]
+__all__ = ["ArtifactError", "Model", "Predicted", "check_output", "load", "predict", "save"]

@@ -18,7 +18,7 @@ from fbeta.decisions.steps import score_cells
 from fbeta.learners import models
 from fbeta.metrics import Confusion, Metric
 from fbeta.tables import Table, TableError, split
-from fbeta.tables.digest import digest
+from fbeta.tables.table import digest
 
 #: Outer splits are folds of one deal, then of the next: so each row is judged about as often as any other.
 OUTER = 5

@@ -9,12 +9,7 @@ LISTED = 5
 
 
 class TableError(ValueError):
-    """A table that cannot be used as it is; the message says why, and what to do.
-
-    >>> raise TableError("fraud.csv is empty: export it again.")
-    Traceback (most recent call last):
-    fbeta.tables.errors.TableError: fraud.csv is empty: export it again.
-    """
+    """A table that cannot be used as it is; the message says why, and what to do."""
 
 
 def listed(names: Iterable[str]) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import tempfile
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -69,11 +69,7 @@ class Source:
 
 
 def col(name: str) -> pl.Expr:
-    """The column of that very name: polars takes `*` and `^…$` for patterns.
-
-    >>> pl.DataFrame({"*": [1], "a": [2]}).select(col("*")).columns
-    ['*']
-    """
+    """The column of that very name: polars takes `*` and `^…$` for patterns."""
     return cols([name])
 
 
@@ -83,29 +79,17 @@ def cols(names: Iterable[str]) -> pl.Expr:
 
 
 def need_column(source: Source, names: Iterable[str], what: str) -> None:
-    """Refuse a name that is no column, and name the nearest that is.
-
-    >>> need_column(Source(Path("x.csv"), pl.LazyFrame(), ("amount", "is_fraud")), ["is_fruad"], "target column")
-    Traceback (most recent call last):
-    fbeta.tables.errors.TableError: x.csv has no target column 'is_fruad'. Did you mean 'is_fraud'?
-    """
+    """Refuse a name that is no column, and name the nearest that is."""
+    known = {*source.names}
     for name in names:
-        if name not in source.names:
+        if name not in known:
             hint = did_you_mean(name, source.names) or f" It has {listed(source.names)}."
             raise TableError(f"{source.path} has no {what} {name!r}.{hint}")
 
 
 @contextlib.contextmanager
 def opened(path: str | Path, delimiter: str | None = None, text: Collection[str] = ()) -> Iterator[Source]:
-    """Open a table of any format for the time of a `with`; the columns in `text` stay text where the file is.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     _ = (file := Path(folder, "x.csv")).write_text("a;b\\n1,5;x\\n")
-    ...     with opened(file) as source:
-    ...         source.names, source.decimal
-    (('a', 'b'), ',')
-    """
+    """Open a table of any format for the time of a `with`; the columns in `text` stay text where the file is."""
     path = Path(os.path.expanduser(path))
     with tempfile.TemporaryDirectory(prefix="fbeta-") as folder:
         try:
@@ -134,9 +118,8 @@ def _open(path: Path, folder: Path, delimiter: str | None, text: Collection[str]
     if ending in (".parquet", ".pq", ".arrow", ".feather", ".ipc"):
         raise TableError(f"{path} is no {ending[1:]} file, whatever its name says: export it again.")
     file = inspect(path, folder, delimiter)
-    guess = _numbers(file)
-    schema = {n: pl.Float64 if n in guess and n not in text else pl.String for n in file.names}
-    text_only = dict.fromkeys(file.names, pl.String)
+    guess, text_only = _numbers(file) - {*text}, dict.fromkeys(file.names, pl.String)
+    schema = text_only | dict.fromkeys((name for name in file.names if name in guess), pl.Float64)
     return Source(path, _scan(file, schema, MISSING), file.names, _scan(file, text_only), file)
 
 
@@ -148,10 +131,9 @@ def _head(path: Path) -> bytes:
         with open(path, "rb") as stream:
             head = stream.read(8)
     except FileNotFoundError as error:
-        beside: list[str] = []
+        hint = ""
         with contextlib.suppress(OSError):
-            beside = os.listdir(path.parent)
-        hint = did_you_mean(path.name, beside)
+            hint = did_you_mean(path.name, os.listdir(path.parent))
         raise TableError(f"there is no file {path}: check its name.{hint}") from error
     if not head:
         raise TableError(f"{path} is empty: export it again.")
@@ -184,20 +166,16 @@ def _scan(file: Delimited, schema: dict[str, Any], missing: Collection[str] = ()
 
 def _numbers(file: Delimited) -> set[str]:
     """Columns whose first values are all numbers that the reader can take as they stand."""
-    guess = set(file.names)
-    for row in file.sample[:_GUESS]:
-        for name, cell in zip(file.names, row, strict=False):
-            if name in guess and cell not in MISSING and not is_number(cell):
-                guess.discard(name)
-    return guess
+    columns = itertools.zip_longest(file.names, *file.sample[:_GUESS], fillvalue="")
+    return {name for name, *cells in columns if all(cell in MISSING or is_number(cell) for cell in cells)}
 
 
 def _npz(path: Path) -> Source:
     """Arrays X (N, d) and y (N,), and the names of the d columns in `features` where they are given."""
     try:
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-            held = {key: arrays[key] for key in arrays.files if key in ("X", "y", "features")}
             keys = list(arrays.files)
+            held = {key: arrays[key] for key in keys if key in ("X", "y", "features")}
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, KeyError, RuntimeError) as error:
         if "allow_pickle" in str(error):
             raise TableError(
@@ -210,8 +188,7 @@ def _npz(path: Path) -> Source:
     if not len(y):
         raise TableError(f"{path} has {x.shape[1]} columns but no rows: save it again.")
     names = [str(n) for n in held.get("features", np.array([f"x{i}" for i in range(x.shape[1])]))]
-    twice = [name for name, count in Counter([*names, "y"]).items() if count > 1]
-    if len(names) != x.shape[1] or twice:
+    if len(names) != x.shape[1] or len({*names, "y"}) <= len(names):
         raise TableError(
             f"{path} names its {x.shape[1]} columns by {len(names)} features: give each its own name."
         )

@@ -69,12 +69,11 @@ def typed(frame: pl.DataFrame, columns: Sequence[Column], name: str = "the table
 def _check(source: Source, columns: Sequence[Column], keep: Sequence[str] = ()) -> None:
     needed = [column.name for column in columns]
     if lacking := [name for name in needed if name not in source.dtypes]:
-        others = [name for name in source.names if name not in needed]
-        one = len(lacking) == 1
-        hint = did_you_mean(lacking[0], others, ask="Is it") if one else ""
-        what = f"the column {lacking[0]!r}" if one else f"the columns {listed(lacking)}"
-        add = "add it" if one else "add them"
-        raise TableError(f"{source.path} lacks {what} that the model learnt from: {add}.{hint}")
+        what, remedy = f"columns {listed(lacking)}", "add them."
+        if len(lacking) == 1:
+            others = [name for name in source.names if name not in {*needed}]
+            what, remedy = f"column {lacking[0]!r}", "add it." + did_you_mean(lacking[0], others, ask="Is it")
+        raise TableError(f"{source.path} lacks the {what} that the model learnt from: {remedy}")
     need_column(source, keep, "kept column")
     for column in columns:
         _check_type(source, column, source.dtypes[column.name])
