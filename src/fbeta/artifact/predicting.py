@@ -34,7 +34,11 @@ PROBABILITY, DECISION = "probability", "decision"
 
 @dataclass(frozen=True)
 class Predicted:
-    """What was written: rows, and those that were called positive; `counts` where the target was there to compare."""
+    """What was written: rows, and those that were called positive; `counts` where the target was there to compare.
+
+    >>> Predicted(rows=10, positives=2).counts is None
+    True
+    """
 
     rows: int
     positives: int

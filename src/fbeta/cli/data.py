@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="List, find and fetch the named data sets.", no_args_is_help=True)
 Name = Annotated[
-    str,
-    typer.Argument(metavar="NAME", help="A name that `fbeta data list` prints.", autocompletion=datasets),
+    str, typer.Argument(metavar="NAME", help="A name that `fbeta data list` prints.", autocompletion=datasets)
 ]
 
 

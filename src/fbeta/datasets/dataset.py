@@ -22,12 +22,7 @@ Progress = Callable[[str, int, int], None]
 
 
 class DataError(RuntimeError):
-    """Data that is missing, damaged or out of reach; the message says how to get it.
-
-    >>> raise DataError("digits needs scikit-learn: pip install 'fbeta[data]'.")
-    Traceback (most recent call last):
-    fbeta.datasets.dataset.DataError: digits needs scikit-learn: pip install 'fbeta[data]'.
-    """
+    """Data that is missing, damaged or out of reach; the message says how to get it."""
 
 
 def reason(error: OSError) -> str:

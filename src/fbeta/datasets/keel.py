@@ -63,11 +63,7 @@ def read(folder: Path, table: str = "", duplicates: bool = True) -> Table:
 
 
 def member(table: str) -> Cached[Table]:
-    """The data set of one table.
-
-    >>> member("yeast4").name
-    'keel/yeast4'
-    """
+    """The data set of one table."""
     return replace(DATASET, name=f"keel/{table}", home="keel", kind="table", read=partial(read, table=table))
 
 

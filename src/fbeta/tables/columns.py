@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -53,23 +54,17 @@ class Column:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Column:
-        """The column of `to_dict`; TableError where it is none.
-
-        >>> Column.from_dict(Column("day", "date", "%Y-%m-%d").to_dict()).format
-        '%Y-%m-%d'
-        """
+        """The column of `to_dict`; TableError where it is none."""
         try:
             name, kind, form = (str(data[key]) for key in ("name", "kind", "format"))
-            column = cls(name, kind, form, tuple(map(str, data["missing"])), bool(data["wide"]))
+            missing, wide = tuple(map(str, data["missing"])), bool(data["wide"])
         except (KeyError, TypeError) as error:
             raise TableError(
                 f"a column's description is damaged ({error!r}): fit the model again."
             ) from error
-        if column.kind not in KINDS:
-            raise TableError(
-                f"column {column.name!r} is of the unknown kind {column.kind!r}: fit the model again."
-            )
-        return column
+        if kind not in KINDS:
+            raise TableError(f"column {name!r} is of the unknown kind {kind!r}: fit the model again.")
+        return cls(name, kind, form, missing, wide)
 
     def read(self, raw: pl.Expr, dtype: Any, decimal: str = ".") -> pl.Expr:
         """Values in the type that the column's kind has, from one or more columns of type `dtype`."""
@@ -87,10 +82,9 @@ def alike(columns: Iterable[Column], source: Source) -> dict[tuple[Column, Any],
 
     Such columns share an expression, as there may be a hundred thousand.
     """
-    found: dict[tuple[Column, Any], list[str]] = {}
+    found = defaultdict(list)
     for column in columns:
-        how = replace(column, name="", missing=()), source.dtypes[column.name]
-        found.setdefault(how, []).append(column.name)
+        found[replace(column, name="", missing=()), source.dtypes[column.name]].append(column.name)
     return found
 
 
@@ -124,6 +118,16 @@ class Facts:
         return self.numbers + self.infinite >= NUMBER_SHARE * self.present
 
     @property
+    def span(self) -> float:
+        """How far apart the numbers lie; 0 where there are none."""
+        return 0.0 if self.smallest is None or self.largest is None else self.largest - self.smallest
+
+    @property
+    def like_ids(self) -> bool:
+        """Whether texts differ from row to row, so that nothing can be learnt from them."""
+        return self.distinct > max(ID_VALUES, ID_SHARE * self.present)
+
+    @property
     def empty(self) -> bool:
         """Whether there is no value: infinite ones are as good as missing."""
         return self.present == self.infinite
@@ -155,16 +159,15 @@ def profile(source: Source, names: Collection[str]) -> dict[str, Facts]:
     """One streamed pass over a table, with a fact sheet for each column that can be learnt from."""
     dtypes = {name: source.dtypes[name] for name in names if readable(source.dtypes[name])}
     text = [name for name, dtype in dtypes.items() if is_text(dtype)]
-    of_type: dict[Any, list[str]] = {}
+    of_type, views = defaultdict(list), defaultdict(list)
     for name, dtype in dtypes.items():
-        of_type.setdefault(dtype, []).append(name)
-    views: dict[str, list[pl.Expr]] = {}
+        of_type[dtype].append(name)
     for dtype, those in of_type.items():  # columns of one type share an expression: there may be very many
         raw = cols(those)
         if is_text(dtype) or dtype.is_numeric():
-            views.setdefault("number", []).append(parsed(raw, dtype, source.decimal))
+            views["number"].append(parsed(raw, dtype, source.decimal))
         if not dtype.is_numeric():
-            views.setdefault("value", []).append(cleaned(raw, dtype))
+            views["value"].append(cleaned(raw, dtype))
     views["text"] = [cleaned(cols(text), pl.String())]
     for view, those in _candidates(source, text).items():
         views[view] = [_boolean(cols(those)) if view == "boolean" else _date(cols(those), pl.String(), view)]
@@ -300,7 +303,5 @@ def _date(raw: pl.Expr, dtype: Any, form: str) -> pl.Expr:
 
 def _wide(facts: Facts) -> bool:
     """Whether single precision, good for seven digits, would lose much of what tells values apart."""
-    if facts.smallest is None or facts.largest is None:
-        return False
-    size = max(abs(facts.smallest), abs(facts.largest))
-    return size > 3e38 or size > 1e4 * (facts.largest - facts.smallest) or size >= 2**24
+    size = max(abs(facts.smallest or 0), abs(facts.largest or 0))
+    return size > 3e38 or size > 1e4 * facts.span or size >= 2**24

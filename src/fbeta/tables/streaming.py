@@ -56,11 +56,7 @@ def stream(
 
 
 def typed(frame: pl.DataFrame, columns: Sequence[Column], name: str = "the table") -> pl.DataFrame:
-    """The features of a frame in memory, checked and typed as those of `stream` are.
-
-    >>> typed(pl.DataFrame({"id": ["x"], "amount": ["1.5"]}), [Column("amount", "number")])["amount"].to_list()
-    [1.5]
-    """
+    """The features of a frame in memory, checked and typed as those of `stream` are."""
     source = Source(Path(name), frame.lazy(), tuple(frame.columns))
     _check(source, columns)
     return _typed(source, frame, columns, 0)
