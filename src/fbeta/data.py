@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fbeta.datasets import get, names
 from fbeta.datasets.cached import root
-from fbeta.datasets.dataset import DataError, Dataset, Images, Progress
+from fbeta.datasets.dataset import DataError, Dataset, DownloadProgress, Images
 
 if TYPE_CHECKING:
     from fbeta.tables import Table
@@ -120,7 +120,7 @@ def path(name: str) -> Path:
     return get(name).path()
 
 
-def fetch(name: str, source: str = "auto", progress: Progress | None = None) -> Path:
+def fetch(name: str, source: str = "auto", progress: DownloadProgress | None = None) -> Path:
     """Bring a data set here from one of its sources, or from the first that works, and say where it is.
 
     What is here and right is not fetched again. `progress` is told (what, bytes so far, bytes in all or 0).

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from fbeta.datasets.dataset import DataError, Dataset, Kind, Progress
+from fbeta.datasets.dataset import Content, DataError, Dataset, DownloadProgress
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bundled(Dataset[Kind]):
+class Bundled(Dataset[Content]):
     """A data set in one file of scikit-learn's."""
 
     file: str
@@ -31,7 +31,7 @@ class Bundled(Dataset[Kind]):
             )
         return file
 
-    def fetch(self, source: str = "auto", progress: Progress | None = None) -> Path:  # noqa: D102
+    def fetch(self, source: str = "auto", progress: DownloadProgress | None = None) -> Path:  # noqa: D102
         self.check_source(source)
         return self.path()
 

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from fbeta.tables import Table
 
-Kind = TypeVar("Kind", covariant=True)
+Content = TypeVar("Content", covariant=True)
 
 #: Called with what is being downloaded, the bytes so far and the bytes in all (0: unknown).
-Progress = Callable[[str, int, int], None]
+DownloadProgress = Callable[[str, int, int], None]
 
 
 class DataError(RuntimeError):
@@ -91,8 +91,8 @@ class Images:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dataset(ABC, Generic[Kind]):
-    """One data set: its facts, and what `fbeta data` does with it. `Kind` is the type that it loads as.
+class Dataset(ABC, Generic[Content]):
+    """One data set: its facts, and what `fbeta data` does with it. `Content` is the type that it loads as.
 
     `kind` is images, table or tables; `shape` is that of an image, the number of columns, the number of tables. A
     table comes without a split: all of its rows are in `train`. `read` makes of `path()` what `load` returns.
@@ -102,7 +102,7 @@ class Dataset(ABC, Generic[Kind]):
     about: str
     shape: tuple[int, ...]
     classes: tuple[str, ...]
-    read: Callable[..., Kind]
+    read: Callable[..., Content]
     kind: str = "images"
     train: int = 0
     test: int = 0
@@ -126,10 +126,10 @@ class Dataset(ABC, Generic[Kind]):
         """Its folder or file, with the content verified; DataError says how to fetch it."""
 
     @abstractmethod
-    def fetch(self, source: str = "auto", progress: Progress | None = None) -> Path:
+    def fetch(self, source: str = "auto", progress: DownloadProgress | None = None) -> Path:
         """Download what is missing or damaged, and return its folder or file."""
 
-    def load(self, **options: Any) -> Kind:
+    def load(self, **options: Any) -> Content:
         """Read it; a table takes `duplicates`, as `fbeta.data.load_table` does."""
         place = self.path()
         with self.reading():

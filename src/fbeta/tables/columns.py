@@ -11,7 +11,7 @@ import polars as pl
 import polars.selectors as cs
 
 from fbeta.tables.errors import TableError, listed
-from fbeta.tables.formats import Source, cols
+from fbeta.tables.formats import OpenTable, cols
 from fbeta.tables.values import FALSE, MISSING, TRUE
 
 KINDS = ("number", "category", "boolean", "date")
@@ -77,7 +77,7 @@ class Column:
         return cleaned(raw, dtype).cast(pl.String).cast(pl.Categorical)
 
 
-def alike(columns: Iterable[Column], source: Source) -> dict[tuple[Column, Any], list[str]]:
+def alike(columns: Iterable[Column], source: OpenTable) -> dict[tuple[Column, Any], list[str]]:
     """Names of the columns that are read in the same way: how, and from which type.
 
     Such columns share an expression, as there may be a hundred thousand.
@@ -88,7 +88,7 @@ def alike(columns: Iterable[Column], source: Source) -> dict[tuple[Column, Any],
     return found
 
 
-def read_columns(columns: Iterable[Column], source: Source) -> list[pl.Expr]:
+def read_columns(columns: Iterable[Column], source: OpenTable) -> list[pl.Expr]:
     """The values of columns in the types that their kinds have; in another order than theirs."""
     return [
         how.read(cols(names), dtype, source.decimal) for (how, dtype), names in alike(columns, source).items()
@@ -155,7 +155,7 @@ _FACTS: Mapping[str, Mapping[str, Callable[[pl.Expr], pl.Expr]]] = {
 }
 
 
-def profile(source: Source, names: Collection[str]) -> dict[str, Facts]:
+def profile(source: OpenTable, names: Collection[str]) -> dict[str, Facts]:
     """One streamed pass over a table, with a fact sheet for each column that can be learnt from."""
     dtypes = {name: source.dtypes[name] for name in names if readable(source.dtypes[name])}
     text = [name for name, dtype in dtypes.items() if is_text(dtype)]
@@ -190,7 +190,7 @@ def profile(source: Source, names: Collection[str]) -> dict[str, Facts]:
     return facts_by_name | _with_odd_texts(source, facts_by_name)
 
 
-def _with_odd_texts(source: Source, facts: Mapping[str, Facts]) -> dict[str, Facts]:
+def _with_odd_texts(source: OpenTable, facts: Mapping[str, Facts]) -> dict[str, Facts]:
     """The facts on columns of numbers with texts among them, and those texts, or the first of very many."""
     names = [
         name
@@ -209,7 +209,7 @@ def _with_odd_texts(source: Source, facts: Mapping[str, Facts]) -> dict[str, Fac
     }
 
 
-def _candidates(source: Source, names: Sequence[str]) -> dict[str, list[str]]:
+def _candidates(source: OpenTable, names: Sequence[str]) -> dict[str, list[str]]:
     """Which columns of text have booleans or dates of a format only, as far as their first values tell."""
     if not names:
         return {}

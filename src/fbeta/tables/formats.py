@@ -21,7 +21,7 @@ import polars.selectors as cs
 
 from fbeta.spelling import did_you_mean
 from fbeta.tables.delimited import Delimited, inspect, long_row
-from fbeta.tables.errors import TableError, listed
+from fbeta.tables.errors import TableError, absent, listed
 from fbeta.tables.values import MISSING, is_number
 
 #: What the reader raises: on a damaged file it may also panic, which is no Exception.
@@ -31,7 +31,7 @@ _GUESS = 10_000
 
 
 @dataclass(frozen=True)
-class Source:
+class OpenTable:
     """An open table: `frame` reads it, `text` is the same with all columns as text, where it is a text file."""
 
     path: Path
@@ -45,7 +45,7 @@ class Source:
         """The type of each column, asked for once: polars takes a while where there are many."""
         return dict(self.frame.collect_schema())
 
-    def as_text(self) -> Source:
+    def as_text(self) -> OpenTable:
         """The same with all columns as text, where it is a text file."""
         return self if self.text is None else replace(self, frame=self.text)
 
@@ -78,7 +78,7 @@ def cols(names: Iterable[str]) -> pl.Expr:
     return cs.by_name(*names).as_expr()
 
 
-def need_column(source: Source, names: Iterable[str], what: str) -> None:
+def need_column(source: OpenTable, names: Iterable[str], what: str) -> None:
     """Refuse a name that is no column, and name the nearest that is."""
     known = {*source.names}
     for name in names:
@@ -88,7 +88,7 @@ def need_column(source: Source, names: Iterable[str], what: str) -> None:
 
 
 @contextlib.contextmanager
-def opened(path: str | Path, delimiter: str | None = None, text: Collection[str] = ()) -> Iterator[Source]:
+def opened(path: str | Path, delimiter: str | None = None, text: Collection[str] = ()) -> Iterator[OpenTable]:
     """Open a table of any format for the time of a `with`; the columns in `text` stay text where the file is."""
     path = Path(os.path.expanduser(path))
     with tempfile.TemporaryDirectory(prefix="fbeta-") as folder:
@@ -102,7 +102,7 @@ def opened(path: str | Path, delimiter: str | None = None, text: Collection[str]
             raise TableError(f"cannot read {path}: {error.strerror or error}.") from error
 
 
-def _open(path: Path, folder: Path, delimiter: str | None, text: Collection[str]) -> Source:
+def _open(path: Path, folder: Path, delimiter: str | None, text: Collection[str]) -> OpenTable:
     head = _head(path)
     ending = path.suffix.casefold()
     if head.startswith(b"PAR1"):
@@ -120,7 +120,7 @@ def _open(path: Path, folder: Path, delimiter: str | None, text: Collection[str]
     file = inspect(path, folder, delimiter)
     guess, text_only = _numbers(file) - {*text}, dict.fromkeys(file.names, pl.String)
     schema = text_only | dict.fromkeys((name for name in file.names if name in guess), pl.Float64)
-    return Source(path, _scan(file, schema, MISSING), file.names, _scan(file, text_only), file)
+    return OpenTable(path, _scan(file, schema, MISSING), file.names, _scan(file, text_only), file)
 
 
 def _head(path: Path) -> bytes:
@@ -131,16 +131,13 @@ def _head(path: Path) -> bytes:
         with open(path, "rb") as stream:
             head = stream.read(8)
     except FileNotFoundError as error:
-        hint = ""
-        with contextlib.suppress(OSError):
-            hint = did_you_mean(path.name, os.listdir(path.parent))
-        raise TableError(f"there is no file {path}: check its name.{hint}") from error
+        raise TableError(absent(path)) from error
     if not head:
         raise TableError(f"{path} is empty: export it again.")
     return head
 
 
-def _binary(path: Path, what: str, scan: Any) -> Source:
+def _binary(path: Path, what: str, scan: Any) -> OpenTable:
     try:
         frame = scan()
         names = tuple(frame.collect_schema().names())
@@ -149,7 +146,7 @@ def _binary(path: Path, what: str, scan: Any) -> Source:
         raise TableError(f"{path} is truncated or damaged {what}: copy or export it again.") from error
     if not rows:
         raise TableError(f"{path} has {len(names)} columns but no rows: export it again.")
-    return Source(path, frame, names)
+    return OpenTable(path, frame, names)
 
 
 def _scan(file: Delimited, schema: dict[str, Any], missing: Collection[str] = ()) -> pl.LazyFrame:
@@ -170,7 +167,7 @@ def _numbers(file: Delimited) -> set[str]:
     return {name for name, *cells in columns if all(cell in MISSING or is_number(cell) for cell in cells)}
 
 
-def _npz(path: Path) -> Source:
+def _npz(path: Path) -> OpenTable:
     """Arrays X (N, d) and y (N,), and the names of the d columns in `features` where they are given."""
     try:
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as arrays:
@@ -193,4 +190,4 @@ def _npz(path: Path) -> Source:
             f"{path} names its {x.shape[1]} columns by {len(names)} features: give each its own name."
         )
     frame = pl.DataFrame({n: x[:, i] for i, n in enumerate(names)} | {"y": y})
-    return Source(path, frame.lazy(), (*names, "y"))
+    return OpenTable(path, frame.lazy(), (*names, "y"))

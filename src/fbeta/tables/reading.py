@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fbeta.tables.columns import LEVELS, Column, Facts, cleaned, infer, profile, read_columns, readable
 from fbeta.tables.errors import LISTED, TableError, listed
 from fbeta.tables.folds import dense, joined
-from fbeta.tables.formats import READER_ERRORS, Source, col, need_column, opened
+from fbeta.tables.formats import READER_ERRORS, OpenTable, col, need_column, opened
 from fbeta.tables.leaks import leaks
 from fbeta.tables.table import Roles, Table
 from fbeta.tables.target import Classes, choose_classes
@@ -72,12 +72,12 @@ def read_frame(
     >>> read_frame(pl.DataFrame({"x": [1, 2, 4], "y": ["a", "b", "a"]}), "y")
     Table('table', 3 rows, 1 column, 1 (33.3 %) of y 'b')
     """
-    source = Source(Path(name), frame.lazy(), tuple(frame.columns))
+    source = OpenTable(Path(name), frame.lazy(), tuple(frame.columns))
     roles = Roles(target, group=group, time=time, dropped=tuple(drop))
     return _table(source, roles, positive, duplicates, name)
 
 
-def _table(source: Source, roles: Roles, positive: str | None, duplicates: bool, name: str) -> Table:
+def _table(source: OpenTable, roles: Roles, positive: str | None, duplicates: bool, name: str) -> Table:
     _check(source, roles)
     given = {roles.target, roles.group, *roles.dropped}
     names = [n for n in source.names if n not in given]
@@ -124,7 +124,7 @@ def _table(source: Source, roles: Roles, positive: str | None, duplicates: bool,
     return Table(name, frame, tuple(columns), target, roles, groups, times, tuple(notes))
 
 
-def _check(source: Source, roles: Roles) -> None:
+def _check(source: OpenTable, roles: Roles) -> None:
     special = {"target": roles.target, "group": roles.group, "time": roles.time}
     taken = [name for name in special.values() if name is not None]
     for what, name in special.items():
@@ -137,7 +137,7 @@ def _check(source: Source, roles: Roles) -> None:
 
 
 def _collect(
-    source: Source, roles: Roles, columns: Sequence[Column], classes: Classes, facts: Mapping[str, Facts]
+    source: OpenTable, roles: Roles, columns: Sequence[Column], classes: Classes, facts: Mapping[str, Facts]
 ) -> pl.DataFrame:
     """The values of all columns that are needed, of the rows that have a target."""
     label = target_text(source, roles.target)
@@ -149,12 +149,12 @@ def _collect(
     return source.frame.filter(label.is_not_null()).select(wanted).collect(engine="streaming")
 
 
-def target_text(source: Source, target: str) -> pl.Expr:
+def target_text(source: OpenTable, target: str) -> pl.Expr:
     """The values of a target as text, null where there is none."""
     return cleaned(col(target), source.dtypes[target]).cast(pl.String)
 
 
-def target_classes(source: Source, target: str, positive: str | None) -> tuple[Classes, list[str]]:
+def target_classes(source: OpenTable, target: str, positive: str | None) -> tuple[Classes, list[str]]:
     """The classes of a target, and the first notes on a table: which is positive, how many rows have no value."""
     values = source.frame.select(target_text(source, target).alias("value"))
     counted = values.group_by("value").len().collect(engine="streaming")
@@ -166,7 +166,7 @@ def target_classes(source: Source, target: str, positive: str | None) -> tuple[C
     return classes, notes
 
 
-def _columns(source: Source, roles: Roles, facts: Mapping[str, Facts], notes: list[str]) -> list[Column]:
+def _columns(source: OpenTable, roles: Roles, facts: Mapping[str, Facts], notes: list[str]) -> list[Column]:
     """The columns to learn from; why others are not is added to `notes`."""
     empty, constant, ids, columns = [], [], [], []
     for name, found in facts.items():
@@ -202,7 +202,7 @@ def _count_of(names: Sequence[str]) -> str:
     return "a column" if len(names) == 1 else f"{len(names)} columns"
 
 
-def _time(source: Source, name: str, found: Facts | None) -> pl.Expr:
+def _time(source: OpenTable, name: str, found: Facts | None) -> pl.Expr:
     """Time as a number that grows: as it stands, or seconds since 1970."""
     raw, dtype = col(name), source.dtypes[name]
     column = infer(name, dtype, found, []) if found and not found.empty else Column(name, "category")

@@ -11,7 +11,7 @@ import polars as pl
 from fbeta.spelling import did_you_mean
 from fbeta.tables.columns import Column, alike, cleaned, is_text, parsed, read_columns
 from fbeta.tables.errors import TableError, listed
-from fbeta.tables.formats import READER_ERRORS, Source, cols, need_column, opened
+from fbeta.tables.formats import READER_ERRORS, OpenTable, cols, need_column, opened
 
 _EXPECTED = {"number": "numbers", "boolean": "true or false", "date": "dates", "category": "categories"}
 
@@ -57,12 +57,12 @@ def stream(
 
 def typed(frame: pl.DataFrame, columns: Sequence[Column], name: str = "the table") -> pl.DataFrame:
     """The features of a frame in memory, checked and typed as those of `stream` are."""
-    source = Source(Path(name), frame.lazy(), tuple(frame.columns))
+    source = OpenTable(Path(name), frame.lazy(), tuple(frame.columns))
     _check(source, columns)
     return _typed(source, frame, columns, 0)
 
 
-def _check(source: Source, columns: Sequence[Column], keep: Sequence[str] = ()) -> None:
+def _check(source: OpenTable, columns: Sequence[Column], keep: Sequence[str] = ()) -> None:
     needed = [column.name for column in columns]
     if lacking := [name for name in needed if name not in source.dtypes]:
         what, remedy = f"columns {listed(lacking)}", "add them."
@@ -75,7 +75,7 @@ def _check(source: Source, columns: Sequence[Column], keep: Sequence[str] = ()) 
         _check_type(source, column, source.dtypes[column.name])
 
 
-def _check_type(source: Source, column: Column, dtype: Any) -> None:
+def _check_type(source: OpenTable, column: Column, dtype: Any) -> None:
     fits = {
         "number": dtype.is_numeric() or dtype == pl.Boolean,
         "boolean": dtype == pl.Boolean,
@@ -90,7 +90,7 @@ def _check_type(source: Source, column: Column, dtype: Any) -> None:
         )
 
 
-def _typed(source: Source, piece: pl.DataFrame, columns: Sequence[Column], done: int) -> pl.DataFrame:
+def _typed(source: OpenTable, piece: pl.DataFrame, columns: Sequence[Column], done: int) -> pl.DataFrame:
     """The features of a piece; a text that is not of its column's kind is a TableError."""
     texts = [c for c in columns if c.kind != "category" and is_text(source.dtypes[c.name])]
     unread = [_unread(how, cols(n), dtype, source).any() for (how, dtype), n in alike(texts, source).items()]
@@ -109,7 +109,7 @@ def _typed(source: Source, piece: pl.DataFrame, columns: Sequence[Column], done:
     return piece.select(read_columns(columns, source))[:, [column.name for column in columns]]
 
 
-def _unread(column: Column, raw: pl.Expr, dtype: Any, source: Source) -> pl.Expr:
+def _unread(column: Column, raw: pl.Expr, dtype: Any, source: OpenTable) -> pl.Expr:
     """Where a text cannot be read as what was learnt from its column; it may still stand for a missing value."""
     number = column.kind == "number"  # an infinite one is read as missing, and is no fault
     read = parsed(raw, dtype, source.decimal) if number else column.read(raw, dtype)

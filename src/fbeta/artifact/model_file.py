@@ -12,7 +12,7 @@ from fbeta.decisions import Decision
 from fbeta.learners import Learner, models
 from fbeta.metrics import Custom, as_metric
 from fbeta.sealed import DAMAGED, LARGEST, in_short, read_json, seal, unseal
-from fbeta.spelling import did_you_mean
+from fbeta.tables.errors import absent
 from fbeta.writing import check_output, write
 
 FORMAT, VERSION = "fbeta model", 2
@@ -44,9 +44,7 @@ def load(path: Path | str) -> Model:
     path = Path(path).expanduser()
     try:
         if not path.exists():
-            beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-            hint = did_you_mean(path.name, beside)
-            raise ArtifactError(f"there is no file {path}: check its name.{hint}")
+            raise ArtifactError(absent(path))
         if not path.is_file():
             what = "a folder, not a model file" if path.is_dir() else "no plain file"
             raise ArtifactError(f"{path} is {what}.")

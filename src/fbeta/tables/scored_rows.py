@@ -1,4 +1,4 @@
-"""Scores of any model and the true classes beside them, from a table of any format."""
+"""ScoredRows of any model and the true classes beside them, from a table of any format."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from fbeta.tables.columns import parsed
 from fbeta.tables.errors import TableError
-from fbeta.tables.formats import READER_ERRORS, Source, col, need_column, opened
+from fbeta.tables.formats import READER_ERRORS, OpenTable, col, need_column, opened
 from fbeta.tables.reading import target_classes, target_text
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
-    """Scores of rows, whether each is positive, and perhaps its weight.
+class ScoredRows:
+    """ScoredRows of rows, whether each is positive, and perhaps its weight.
 
     Shape: all ``(n,)``; rows without a target are left out.
     """
@@ -32,7 +32,7 @@ class Scores:
 
 def read_scores(
     path: str | Path, target: str, score: str, positive: str | None = None, weight: str | None = None
-) -> Scores:
+) -> ScoredRows:
     """Read a column of scores and a target of two classes; a score that is no finite number is a TableError.
 
     >>> from tempfile import TemporaryDirectory
@@ -54,7 +54,7 @@ def read_scores(
             raise source.fault(error) from error
 
 
-def _read(source: Source, target: str, wanted: Sequence[str], positive: str | None) -> Scores:
+def _read(source: OpenTable, target: str, wanted: Sequence[str], positive: str | None) -> ScoredRows:
     classes, notes = target_classes(source, target, positive)
     label = target_text(source, target)
     rows = source.frame.with_row_index("\0row").filter(label.is_not_null())
@@ -63,10 +63,10 @@ def _read(source: Source, target: str, wanted: Sequence[str], positive: str | No
     frame = rows.select("\0row", positives, *values).collect(engine="streaming")
     score, *weight = (_finite(source, name, frame) for name in wanted)
     y = frame["\0y"].to_numpy().astype(np.int64)
-    return Scores(score, y, weight[0] if weight else None, classes.positive, tuple(notes))
+    return ScoredRows(score, y, weight[0] if weight else None, classes.positive, tuple(notes))
 
 
-def _number(source: Source, name: str) -> pl.Expr:
+def _number(source: OpenTable, name: str) -> pl.Expr:
     dtype = source.dtypes[name]
     if dtype.is_nested() or dtype.is_temporal() or dtype == pl.Binary:
         raise TableError(
@@ -75,7 +75,7 @@ def _number(source: Source, name: str) -> pl.Expr:
     return parsed(col(name), dtype, source.decimal).alias(name)
 
 
-def _finite(source: Source, name: str, frame: pl.DataFrame) -> NDArray[np.float64]:
+def _finite(source: OpenTable, name: str, frame: pl.DataFrame) -> NDArray[np.float64]:
     """The numbers of a column, which must all be there and finite."""
     numbers = frame[name].to_numpy().astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(numbers))
