@@ -65,8 +65,9 @@ def to_bytes(model: Model) -> bytes:
         )
     about = {"format": FORMAT, "version": VERSION, "fbeta": fbeta.__version__, **model.facts()}
     del about["cut"], about["columns"]  # the decision and the encoder hold them
-    about |= {"decision": model.decision.to_dict(), "scorer": model.scorer.about()}
-    about |= {"encoder": model.encoder.to_dict()}
+    about["decision"] = model.decision.to_dict()
+    about["encoder"] = model.encoder.to_dict()
+    about["scorer"] = model.scorer.about()
     text = json.dumps(about, indent=1, ensure_ascii=False, allow_nan=False)
     return seal({ABOUT: text.encode(), **model.scorer.files()})
 

@@ -183,7 +183,7 @@ class Encoder:
         """
         try:
             schema = tuple(Column.from_dict(column) for column in data["schema"])
-            parts = tuple(_part(dict(part)) for part in data["parts"])
+            parts = tuple(_part(part) for part in data["parts"])
             if not {part.name for part in parts} <= {column.name for column in schema}:
                 raise ValueError("its parts name columns that it has not")
             return cls(schema, parts, tuple(map(str, data["notes"])))
@@ -195,19 +195,14 @@ class Encoder:
             ) from error
 
 
-def _part(data: dict[str, Any]) -> Scaled | OneHot:
-    if data.pop("encoding") == "OneHot":
-        return OneHot(
-            str(data["name"]), tuple(map(str, data["levels"])), bool(data["other"]), bool(data["missing"])
-        )
-    numbers = {key: float(data[key]) for key in ("fill", "mean", "deviation")}
-    if data["part"] not in ("", *_DATE) or not (
-        numbers["deviation"] > 0 and np.isfinite([*numbers.values()]).all()
-    ):
-        raise ValueError(f"{data['name']} cannot be scaled")
-    return Scaled(
-        str(data["name"]), data["part"], marked=bool(data["marked"]), flat=bool(data["flat"]), **numbers
-    )
+def _part(data: Mapping[str, Any]) -> Scaled | OneHot:
+    name = str(data["name"])
+    if data["encoding"] == "OneHot":
+        return OneHot(name, tuple(map(str, data["levels"])), bool(data["other"]), bool(data["missing"]))
+    fill, mean, deviation = (float(data[key]) for key in ("fill", "mean", "deviation"))
+    if data["part"] not in ("", *_DATE) or not (deviation > 0 and np.isfinite([fill, mean, deviation]).all()):
+        raise ValueError(f"{name} cannot be scaled")
+    return Scaled(name, data["part"], fill, mean, deviation, bool(data["marked"]), bool(data["flat"]))
 
 
 def _series(frame: pl.DataFrame, columns: Sequence[Column]) -> dict[str, pl.Series]:
