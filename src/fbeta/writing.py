@@ -56,8 +56,14 @@ def naming(path: Path | str) -> Iterator[None]:
         yield
     except (BrokenPipeError, WriteError):
         raise  # a broken pipe is no fault of the output: whoever reads it has enough
-    except OSError as error:  # polars gives no number
-        raise WriteError(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
+    except OSError as error:
+        raise _named(error, path) from error
+
+
+def _named(error: OSError, path: Path | str) -> WriteError:
+    return WriteError(
+        error.errno or errno.EIO, error.strerror or str(error), str(path)
+    )  # polars gives no number
 
 
 def settle(part: Path, path: Path) -> None:
@@ -98,10 +104,9 @@ def replacing(path: Path) -> Iterator[Path]:
         yield part
         settle(part, real)
     except OSError as error:
-        if error.filename not in (None, str(part), str(real)):
+        if isinstance(error, WriteError) or error.filename not in (None, str(part), str(real)):
             raise  # something else went wrong in the meantime
-        with naming(path):  # nobody knows the part's name
-            raise
+        raise _named(error, path) from error  # nobody knows the part's name
     finally:
         part.unlink(missing_ok=True)
 

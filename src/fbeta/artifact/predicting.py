@@ -158,11 +158,22 @@ def _writer(to: Path | None) -> Iterator[Callable[[pl.DataFrame], None]]:
         # Pieces beside the output, which are then streamed into one file: polars knows no other way to go on.
         with tempfile.TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
             files = (Path(folder, f"{i:08d}.arrow") for i in itertools.count())
-            try:
-                yield lambda piece: piece.write_ipc(next(files))
+
+            def write(piece: pl.DataFrame) -> None:
+                with _refusing(to):
+                    piece.write_ipc(next(files))
+
+            yield write
+            with _refusing(to):
                 SINKS[ending](pl.scan_ipc(sorted(Path(folder).iterdir()), glob=False), part)
-            except pl.exceptions.PolarsError as error:
-                raise OutputError(f"cannot write {to}: {error}.") from error
+
+
+@contextlib.contextmanager
+def _refusing(to: Path) -> Iterator[None]:
+    try:
+        yield
+    except pl.exceptions.PolarsError as error:
+        raise OutputError(f"cannot write {to}: {error}.") from error
 
 
 def _rows_into(stream: IO[bytes], delimiter: str) -> Callable[[pl.DataFrame], None]:
