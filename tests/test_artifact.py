@@ -16,7 +16,7 @@ import torch
 
 from fbeta import Confusion, metric
 from fbeta.artifact import ArtifactError, Model, load, save
-from fbeta.artifact.files import ABOUT, from_bytes, to_bytes
+from fbeta.artifact.model_file import ABOUT, from_bytes, to_bytes
 from fbeta.comparison.fitting import fit
 from fbeta.learners.network import Network
 from fbeta.sealed import seal
@@ -296,7 +296,7 @@ def test_what_is_no_file(tmp_path, monkeypatch):
         with pytest.raises(ArtifactError) as error:
             load(path)
         assert words in str(error.value)
-    monkeypatch.setattr("fbeta.artifact.files.LARGEST", 3)
+    monkeypatch.setattr("fbeta.artifact.model_file.LARGEST", 3)
     with pytest.raises(ArtifactError, match="larger than any model"):
         load(tmp_path / "model.fbeta")
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fbeta.artifact import load
-from fbeta.artifact.files import ABOUT, seal
+from fbeta.artifact.model_file import ABOUT, seal
 from fbeta.cli import app, options
 from fbeta.comparison.result import Comparison
 from fbeta.comparison.run import compare

@@ -7,8 +7,7 @@ import pytest
 
 from fbeta import Confusion, Decision, FBeta
 from fbeta.artifact import load, predict, save
-from fbeta.artifact.files import to_bytes
-from fbeta.artifact.outputs import OutputError
+from fbeta.artifact.model_file import to_bytes
 from fbeta.comparison import compare, judging
 from fbeta.comparison.fitting import digest_of_file, fit
 from fbeta.comparison.methods import methods_for
@@ -16,7 +15,8 @@ from fbeta.comparison.plan import Part, Split
 from fbeta.comparison.tasks import Task
 from fbeta.learners import Goal, Rows, models
 from fbeta.tables import Encoder, TableError, read_frame, read_table, split
-from fbeta.tables.scores import read_scores
+from fbeta.tables.scored_rows import read_scores
+from fbeta.writing import OutputError
 
 pl = pytest.importorskip("polars")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fbeta.datasets import get, names
 from fbeta.datasets.cached import root
-from fbeta.datasets.dataset import DataError, Dataset, Images, Progress
+from fbeta.datasets.dataset import DataError, Dataset, DownloadProgress, Images
 
 if TYPE_CHECKING:
     from fbeta.tables import Table
@@ -90,28 +90,19 @@ def load_table(
         from fbeta.tables import TableError, read_table
     except ImportError as error:  # images do not need polars, tables do
         raise DataError(str(error)) from error
+    options: dict[str, Any] = {"group": group, "time": time, "drop": tuple(drop), "delimiter": delimiter}
     if is_path(source):
         if target is None:
             raise TableError(f"which column of {source} is the target? Name it: target='…' (--target).")
-        return read_table(
-            source,
-            target,
-            positive,
-            group=group,
-            time=time,
-            drop=drop,
-            delimiter=delimiter,
-            duplicates=duplicates,
-        )
+        return read_table(source, target, positive, duplicates=duplicates, **options)
     dataset = get(str(source))
-    pictures = dataset.kind == "images"
-    table: Table = (
-        dataset.load().table(positive, duplicates) if pictures else dataset.load(duplicates=duplicates)
-    )
+    if dataset.kind == "images":
+        table: Table = dataset.load().table(positive, duplicates)
+    else:
+        table = dataset.load(duplicates=duplicates)
     own = table.roles
-    others = {"group": (group, own.group), "time": (time, own.time), "drop": (tuple(drop), own.dropped)}
-    others["delimiter"] = (delimiter, None)
-    if given := [option for option, (asked, held) in others.items() if asked and asked != held]:
+    held = {"group": own.group, "time": own.time, "drop": own.dropped, "delimiter": None}
+    if given := [option for option, asked in options.items() if asked and asked != held[option]]:
         raise TableError(f"{source} has its own columns and split: leave {', '.join(given)} out.")
     if target not in (None, own.target):
         raise TableError(f"{source} has its own target, {own.target!r}: leave target out.")
@@ -129,7 +120,7 @@ def path(name: str) -> Path:
     return get(name).path()
 
 
-def fetch(name: str, source: str = "auto", progress: Progress | None = None) -> Path:
+def fetch(name: str, source: str = "auto", progress: DownloadProgress | None = None) -> Path:
     """Bring a data set here from one of its sources, or from the first that works, and say where it is.
 
     What is here and right is not fetched again. `progress` is told (what, bytes so far, bytes in all or 0).

@@ -31,11 +31,7 @@ def _found(group: str) -> dict[str, EntryPoint]:
 
 
 def names(group: str) -> list[str]:
-    """The names that installed packages add to a group, in alphabetical order.
-
-    >>> names("fbeta.nothing")
-    []
-    """
+    """The names that installed packages add to a group, in alphabetical order."""
     return list(_found(group))
 
 
@@ -45,10 +41,7 @@ def load(group: str, name: str) -> Any:
 
 
 def missing(group: str, name: str) -> str | None:
-    """Say how to get what is not installed, or None for a name that no known package adds.
-
-    >>> missing("fbeta.commands", "papers")
-    """
+    """Say how to get what is not installed, or None for a name that no known package adds."""
     if name in names(group) or name not in _REPRODUCTION[group]:
         return None
     return (

@@ -26,11 +26,7 @@ DAMAGED = (
 
 
 def seal(members: Mapping[str, bytes]) -> bytes:
-    """A zip of members as they stand, with its own checksum at the end.
-
-    >>> seal({"a": b"x"}) == seal({"a": b"x"})
-    True
-    """
+    """A zip of members as they stand, with its own checksum at the end."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for name, content in members.items():
@@ -75,11 +71,7 @@ def unseal(data: bytes) -> dict[str, bytes]:
 
 
 def read_json(text: bytes) -> dict[str, Any]:
-    """An object of JSON without NaN and infinity; ValueError for anything else.
-
-    >>> read_json(b'{"a": 1}')
-    {'a': 1}
-    """
+    """An object of JSON without NaN and infinity; ValueError for anything else."""
     found = json.loads(text.decode(), parse_constant=_no_number)
     if not isinstance(found, dict):
         raise ValueError("it is no object")

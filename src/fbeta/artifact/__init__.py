@@ -6,17 +6,9 @@ try:
 except ImportError as error:  # pragma: no cover
     raise ImportError(f"models need an extra ({error}): pip install 'fbeta[compare]'") from error
 
-from fbeta.artifact.files import load, save
 from fbeta.artifact.model import ArtifactError, Model
-from fbeta.artifact.outputs import check_output
+from fbeta.artifact.model_file import load, save
 from fbeta.artifact.predicting import Predicted, predict
+from fbeta.writing import check_output
 
-__all__ = [
-    "ArtifactError",
-    "Model",
-    "Predicted",
-    "check_output",
-    "load",
-    "predict",
-    "save",
-]
+__all__ = ["ArtifactError", "Model", "Predicted", "check_output", "load", "predict", "save"]

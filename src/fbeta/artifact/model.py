@@ -26,12 +26,7 @@ CHUNK = 1 << 16
 
 
 class ArtifactError(ValueError):
-    """A model file that cannot be used; the message says why, and what to do.
-
-    >>> raise ArtifactError("model.fbeta is truncated or damaged: copy it again, or fit the model again.")
-    Traceback (most recent call last):
-    fbeta.artifact.model.ArtifactError: model.fbeta is truncated or damaged: copy it again, or fit the model again.
-    """
+    """A model file that cannot be used; the message says why, and what to do."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,11 +76,8 @@ class Model:
     def facts(self) -> dict[str, Any]:
         """What it decides and how, as plain data."""
         return {
-            "model": self.model,
-            "loss": self.loss,
+            **{fact: getattr(self, fact) for fact in ("model", "loss", "target", "positive")},
             "metric": str(self.metric),
-            "target": self.target,
-            "positive": self.positive,
             "negative": list(self.negative),
             "cut": self.cut.to_dict(),
             "columns": [column.name for column in self.columns],
@@ -97,9 +89,7 @@ class Model:
         about, cut, interval = self.provenance, self.cut, self.cut.interval
         tried = about["tried"]
         best = f", the best of {len(tried)} methods on out-of-fold rows" if len(tried) > 1 else ""
-        sure = (
-            "" if interval is None else f" (95 % interval {interval.score[0]:.3f} to {interval.score[1]:.3f})"
-        )
+        sure = " (95 % interval {:.3f} to {:.3f})".format(*interval.score) if interval else ""
         chose = "the cut and the method" if len(tried) > 1 else "the cut"
         lines = [
             f"Trained {self.name}{best}, on all {about['rows']:,} rows of {about['data']}.",

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 import polars as pl
 
 from fbeta.artifact.model import Floats, Model, New
-from fbeta.artifact.outputs import OutputError, check_output, naming
 from fbeta.data import get, is_path, load_table
 from fbeta.metrics import Confusion
 from fbeta.tables import TableError, stream
 from fbeta.tables.columns import cleaned
 from fbeta.tables.values import class_name
-from fbeta.writing import is_device, replacing
+from fbeta.writing import OutputError, check_output, is_device, naming, replacing
 
 #: Endings of outputs, and how pieces of a table become one file of each.
 SINKS: dict[str, Callable[[pl.LazyFrame, Path], Any]] = {
@@ -146,47 +146,40 @@ def _more(done: Predicted, called: Any, truth: Floats | None) -> Predicted:
 def _writer(to: Path | None) -> Iterator[Callable[[pl.DataFrame], None]]:
     """A function that takes pieces of the result; the file is there when all of them are."""
     if to is None:
-        with _text(sys.stdout.buffer, ",") as write:
-            yield write
+        yield _rows_into(sys.stdout.buffer, ",")
         sys.stdout.buffer.flush()
         return
     ending = to.suffix.casefold()
-    delimiter = "\t" if ending == ".tsv" else ","
-    if ending not in SINKS:
-        with replacing(to) as part, part.open("wb") as stream, _text(stream, delimiter) as write:
+    with replacing(to) as part:
+        if ending not in SINKS:
+            with part.open("wb") as stream:
+                yield _rows_into(stream, "\t" if ending == ".tsv" else ",")
+            return
+        # Pieces beside the output, which are then streamed into one file: polars knows no other way to go on.
+        with tempfile.TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
+            files = (Path(folder, f"{i:08d}.arrow") for i in itertools.count())
+
+            def write(piece: pl.DataFrame) -> None:
+                with _refusing(to):
+                    piece.write_ipc(next(files))
+
             yield write
-    else:
-        with _sink(to, SINKS[ending]) as write:
-            yield write
+            with _refusing(to):
+                SINKS[ending](pl.scan_ipc(sorted(Path(folder).iterdir()), glob=False), part)
 
 
 @contextlib.contextmanager
-def _text(stream: BinaryIO, delimiter: str) -> Iterator[Callable[[pl.DataFrame], None]]:
-    header = [True]
+def _refusing(to: Path) -> Iterator[None]:
+    try:
+        yield
+    except pl.exceptions.PolarsError as error:
+        raise OutputError(f"cannot write {to}: {error}.") from error
+
+
+def _rows_into(stream: IO[bytes], delimiter: str) -> Callable[[pl.DataFrame], None]:
+    header = itertools.chain([True], itertools.repeat(False))  # above the first piece alone
 
     def write(piece: pl.DataFrame) -> None:
-        stream.write(piece.write_csv(separator=delimiter, include_header=header[0]).encode())
-        header[0] = False
+        stream.write(piece.write_csv(separator=delimiter, include_header=next(header)).encode())
 
-    yield write
-
-
-@contextlib.contextmanager
-def _sink(to: Path, sink: Callable[[pl.LazyFrame, Path], Any]) -> Iterator[Callable[[pl.DataFrame], None]]:
-    """Pieces beside the output, which are then streamed into one file: the reader knows no other way to go on."""
-    with tempfile.TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder, replacing(to) as part:
-        count = [0]
-
-        def write(piece: pl.DataFrame) -> None:
-            file = Path(folder, f"{count[0]:08d}.arrow")
-            count[0] += 1
-            try:
-                piece.write_ipc(file)
-            except pl.exceptions.PolarsError as error:
-                raise OutputError(f"cannot write {to}: {error}.") from error
-
-        yield write
-        try:
-            sink(pl.scan_ipc(sorted(Path(folder).iterdir()), glob=False), part)
-        except pl.exceptions.PolarsError as error:
-            raise OutputError(f"cannot write {to}: {error}.") from error
+    return write

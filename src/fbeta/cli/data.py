@@ -14,12 +14,11 @@ from fbeta.cli.options import AsJson, datasets
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fbeta.datasets.dataset import Progress
+    from fbeta.datasets.dataset import DownloadProgress
 
 app = typer.Typer(help="List, find and fetch the named data sets.", no_args_is_help=True)
 Name = Annotated[
-    str,
-    typer.Argument(metavar="NAME", help="A name that `fbeta data list` prints.", autocompletion=datasets),
+    str, typer.Argument(metavar="NAME", help="A name that `fbeta data list` prints.", autocompletion=datasets)
 ]
 
 
@@ -96,7 +95,7 @@ def listing(facts: Iterable[dict[str, Any]]) -> str:
 
 
 @contextlib.contextmanager
-def meter(console: Console | None = None) -> Iterator[Progress]:
+def meter(console: Console | None = None) -> Iterator[DownloadProgress]:
     """Show downloads for the time of a `with`: bars on a terminal, and in a log only what has no size."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn

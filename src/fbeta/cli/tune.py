@@ -43,7 +43,7 @@ def tune(
     with answering():
         from fbeta.decisions import tune as find
         from fbeta.metrics import Confusion
-        from fbeta.tables.scores import read_scores
+        from fbeta.tables.scored_rows import read_scores
 
         rows = read_scores(scores, target, score, positive, weight)
         with warnings.catch_warnings(record=True) as said:

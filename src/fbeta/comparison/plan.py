@@ -19,7 +19,7 @@ from fbeta.decisions.steps import score_cells
 from fbeta.learners import models
 from fbeta.metrics import Confusion, Metric
 from fbeta.tables import Table, TableError, split
-from fbeta.tables.digest import digest
+from fbeta.tables.table import digest
 
 #: Outer splits are the folds of one random deal, then of the next: each row is judged about equally often.
 OUTER = 5

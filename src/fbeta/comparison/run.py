@@ -24,7 +24,7 @@ from fbeta.comparison.verdict import compared
 from fbeta.data import load_table, root
 from fbeta.metrics import Metric
 from fbeta.tables import Table
-from fbeta.tables.digest import digest
+from fbeta.tables.table import digest
 
 
 def _aloud(sentence: str) -> None:

@@ -26,24 +26,14 @@ def _damage(name: str) -> Iterator[None]:
 
 
 def pieces(stream: IO[bytes] | gzip.GzipFile, name: str) -> Iterator[bytes]:
-    """The content of a stream, piece by piece; `name` is for the message where it is damaged.
-
-    >>> import io
-    >>> list(pieces(io.BytesIO(b"abc"), "abc"))
-    [b'abc']
-    """
+    """The content of a stream, piece by piece; `name` is for the message where it is damaged."""
     with _damage(name):
         while chunk := stream.read(_CHUNK):
             yield chunk
 
 
 def gunzip(file: Path | IO[bytes], name: str) -> Iterator[bytes]:
-    """The decompressed content of a gzip file, piece by piece.
-
-    >>> import gzip, io
-    >>> list(gunzip(io.BytesIO(gzip.compress(b"abc")), "abc.gz"))
-    [b'abc']
-    """
+    """The decompressed content of a gzip file, piece by piece."""
     with _damage(name), gzip.open(file) as stream:
         yield from pieces(stream, name)
 
@@ -61,15 +51,11 @@ def run(
     *command: str, folder: Path, output: Path | None = None, env: Mapping[str, str] | None = None
 ) -> None:
     """Run a program in a folder, its output into a file; DataError has its own words when it fails."""
+    env = {**os.environ, "LC_ALL": "C", **(env or {})}
     with open(output or os.devnull, "wb") as out:
         try:
             done = subprocess.run(
-                command,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.PIPE,
-                env={**os.environ, "LC_ALL": "C", **(env or {})},
+                command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE
             )
         except OSError as error:
             raise DataError(f"{os.path.basename(command[0])} does not run: {error.strerror}") from error

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fbeta.datasets.bundled import Bundled
-from fbeta.datasets.dataset import DataError
+from fbeta.datasets.bundled import Bundled, verify
 
 if TYPE_CHECKING:
     from fbeta.tables import Table
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 SHA256 = "3a54a12ffd3db348fbe319a9056329cde28da5b2e5ecc26ff7fb9f54aa7cc9f4"
 
 
-def read(duplicates: bool = True) -> Table:
+def read(file: Path, duplicates: bool = True) -> Table:
     """The table with the target `diagnosis`; malignant, the rarer class, is positive."""
     import numpy as np
     import polars as pl
@@ -25,10 +24,7 @@ def read(duplicates: bool = True) -> Table:
 
     bunch = load_breast_cancer()
     content = bunch.data.astype("<f8").tobytes() + bunch.target.astype(np.uint8).tobytes()
-    if hashlib.sha256(content).hexdigest() != SHA256:
-        raise DataError(
-            "breast-cancer of this scikit-learn is not that of 1.9.1: pip install scikit-learn==1.9.1."
-        )
+    verify("breast-cancer", content, SHA256)
     columns = {str(name): bunch.data[:, i] for i, name in enumerate(bunch.feature_names)}
     frame = pl.DataFrame(columns | {"diagnosis": bunch.target_names[bunch.target].astype(object)})
     return read_frame(frame, "diagnosis", "malignant", duplicates=duplicates, name="breast-cancer")
@@ -39,7 +35,6 @@ DATASET = Bundled(
     about="tumours, malignant or benign",
     kind="table",
     train=569,
-    test=0,
     shape=(30,),
     classes=("benign", "malignant"),
     file="breast_cancer.csv",

@@ -12,9 +12,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from fbeta.datasets.dataset import DataError, Dataset, Kind, Progress, reason
+from fbeta.datasets.dataset import Content, DataError, Dataset, DownloadProgress, reason
 from fbeta.datasets.download import download, need_pooch
 
 #: Seconds after which what a killed fetch left behind is removed by the next one.
@@ -62,7 +61,7 @@ class Job:
 
     folder: Path
     wanted: Mapping[str, File]
-    tell: Progress
+    tell: DownloadProgress
 
     def put(self, name: str, chunks: Iterable[bytes]) -> None:
         """Write a file, and give it its name once its checksum is right; DataError if it is not."""
@@ -103,17 +102,16 @@ Source = Callable[[Job], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cached(Dataset[Kind]):
+class Cached(Dataset[Content]):
     """A data set of files in `root()/name`, or in `root()/home` where it shares them with others.
 
-    Its `sources` are tried in order, each for the files that are still missing or damaged; `read` makes of the
-    folder what `load` returns, and `offline` says what helps if no source is within reach. Several processes may
-    fetch at once: each works in files of its own, and a file gets its name when it is whole and verified.
+    Its `sources` are tried in order, each for the files that are still missing or damaged; `offline` says what
+    helps if no source is within reach. Several processes may fetch at once: each works in files of its own, and a
+    file gets its name when it is whole and verified.
     """
 
     files: Mapping[str, File]
     sources: Mapping[str, Source]
-    read: Callable[..., Kind]
     offline: str
     home: str = ""
 
@@ -146,18 +144,14 @@ class Cached(Dataset[Kind]):
                     raise DataError(f"{self.folder / name} {fault}: {command} to replace it.")
         return self.folder
 
-    def load(self, **options: Any) -> Kind:  # noqa: D102
-        folder = self.path()
-        with self.reading():
-            return self.read(folder, **options)
-
-    def fetch(self, source: str = "auto", progress: Progress | None = None) -> Path:  # noqa: D102
+    def fetch(self, source: str = "auto", progress: DownloadProgress | None = None) -> Path:  # noqa: D102
         self.check_source(source)
         try:
             if wanted := self._wanted():
                 self.folder.mkdir(parents=True, exist_ok=True)
                 _sweep(self.folder)
-                self._fetch(wanted, self.origins if source == "auto" else (source,), progress or _silent)
+                tell = progress or (lambda what, done, total: None)
+                self._fetch(wanted, self.origins if source == "auto" else (source,), tell)
         except OSError as error:
             raise DataError(
                 f"cannot keep {self.name} in {self.folder} ({reason(error)}): fix that, or set FBETA_DATA to "
@@ -168,7 +162,7 @@ class Cached(Dataset[Kind]):
     def _wanted(self) -> dict[str, File]:
         return {name: file for name, file in self.files.items() if file.fault(self.folder / name)}
 
-    def _fetch(self, wanted: dict[str, File], sources: tuple[str, ...], tell: Progress) -> None:
+    def _fetch(self, wanted: dict[str, File], sources: tuple[str, ...], tell: DownloadProgress) -> None:
         reasons = []
         for source in sources:
             why = "not all files were in it"
@@ -188,7 +182,3 @@ def _sweep(folder: Path) -> None:
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > STALE:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    pass

@@ -50,7 +50,6 @@ DATASET = Cached(
     about="payments by credit card, fraud or not",
     kind="table",
     train=284_807,
-    test=0,
     shape=(29,),
     classes=("0", "1"),
     files=FILES,

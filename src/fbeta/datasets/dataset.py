@@ -15,19 +15,14 @@ if TYPE_CHECKING:
 
     from fbeta.tables import Table
 
-Kind = TypeVar("Kind", covariant=True)
+Content = TypeVar("Content", covariant=True)
 
 #: Called with what is being downloaded, the bytes so far and the bytes in all (0: unknown).
-Progress = Callable[[str, int, int], None]
+DownloadProgress = Callable[[str, int, int], None]
 
 
 class DataError(RuntimeError):
-    """Data that is missing, damaged or out of reach; the message says how to get it.
-
-    >>> raise DataError("digits needs scikit-learn: pip install 'fbeta[data]'.")
-    Traceback (most recent call last):
-    fbeta.datasets.dataset.DataError: digits needs scikit-learn: pip install 'fbeta[data]'.
-    """
+    """Data that is missing, damaged or out of reach; the message says how to get it."""
 
 
 def reason(error: OSError) -> str:
@@ -96,20 +91,21 @@ class Images:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dataset(ABC, Generic[Kind]):
-    """One data set: its facts, and what `fbeta data` does with it. `Kind` is the type that it loads as.
+class Dataset(ABC, Generic[Content]):
+    """One data set: its facts, and what `fbeta data` does with it. `Content` is the type that it loads as.
 
     `kind` is images, table or tables; `shape` is that of an image, the number of columns, the number of tables. A
-    table comes without a split: all of its rows are in `train`.
+    table comes without a split: all of its rows are in `train`. `read` makes of `path()` what `load` returns.
     """
 
     name: str
     about: str
-    train: int
-    test: int
     shape: tuple[int, ...]
     classes: tuple[str, ...]
+    read: Callable[..., Content]
     kind: str = "images"
+    train: int = 0
+    test: int = 0
 
     @property
     @abstractmethod
@@ -130,21 +126,19 @@ class Dataset(ABC, Generic[Kind]):
         """Its folder or file, with the content verified; DataError says how to fetch it."""
 
     @abstractmethod
-    def fetch(self, source: str = "auto", progress: Progress | None = None) -> Path:
+    def fetch(self, source: str = "auto", progress: DownloadProgress | None = None) -> Path:
         """Download what is missing or damaged, and return its folder or file."""
 
-    @abstractmethod
-    def load(self, **options: Any) -> Kind:
+    def load(self, **options: Any) -> Content:
         """Read it; a table takes `duplicates`, as `fbeta.data.load_table` does."""
+        place = self.path()
+        with self.reading():
+            return self.read(place, **options)
 
     def facts(self) -> dict[str, Any]:
         """A line of `fbeta data list`, as plain data."""
         return {
-            "name": self.name,
-            "about": self.about,
-            "kind": self.kind,
-            "train": self.train,
-            "test": self.test,
+            **{fact: getattr(self, fact) for fact in ("name", "about", "kind", "train", "test")},
             "shape": list(self.shape),
             "classes": list(self.classes),
             "bytes": self.size,

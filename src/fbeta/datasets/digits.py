@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
+from pathlib import Path
 
-from fbeta.datasets.bundled import Bundled
-from fbeta.datasets.dataset import DataError, Images
+from fbeta.datasets.bundled import Bundled, verify
+from fbeta.datasets.dataset import Images
 
 #: Of the pixels 0 to 16 and the labels, as bytes in scikit-learn's order.
 SHA256 = "87ff0c9e40dc7e2c0e34e7257799c2e3f3aec1a016363bb11cad869ec428a826"
 
 
-def read() -> Images:
+def read(file: Path) -> Images:
     """Scale 0 to 16 up to 0 to 255; of each digit, in file order, image 2, 7, 12, … is a test image."""
     import numpy as np
     from sklearn.datasets import load_digits
 
     bunch = load_digits()
     pixels, labels = bunch.images.astype(np.uint8), bunch.target.astype(np.int64)
-    if hashlib.sha256(pixels.tobytes() + labels.astype(np.uint8).tobytes()).hexdigest() != SHA256:
-        raise DataError(
-            "the digits of this scikit-learn are not those of 1.9.1: pip install scikit-learn==1.9.1."
-        )
+    verify("digits", pixels.tobytes() + labels.astype(np.uint8).tobytes(), SHA256)
     images = ((pixels.astype(np.uint16) * 255 + 8) // 16).astype(np.uint8)[..., None]
     test = np.zeros(len(labels), dtype=bool)
     for digit in range(10):

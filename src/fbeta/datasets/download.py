@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from fbeta.datasets.dataset import DataError, Progress
+from fbeta.datasets.dataset import DataError, DownloadProgress
 
 #: Seconds without a byte after which a connection is given up, and how often a broken download is begun.
 TIMEOUT, TRIES = 30.0, 3
 _CHUNK = 1 << 18
 
 
-def download(url: str, folder: Path, tell: Progress, limit: int) -> Path:
+def download(url: str, folder: Path, tell: DownloadProgress, limit: int) -> Path:
     """Download a file of at most `limit` bytes into `folder`; DataError says why it could not be.
 
     The file has its name only once it is complete. A download that breaks begins again: nothing is resumed.
@@ -46,7 +46,7 @@ def download(url: str, folder: Path, tell: Progress, limit: int) -> Path:
 
 
 def need_pooch() -> Any:
-    """Import pooch, without its log: `Progress` is told what happens."""
+    """Import pooch, without its log: `DownloadProgress` is told what happens."""
     try:
         import pooch
     except ImportError as error:
@@ -60,7 +60,7 @@ class _Bar:
 
     total = 0  # set by pooch: what the server announced, or 0
 
-    def __init__(self, what: str, tell: Progress, limit: int) -> None:
+    def __init__(self, what: str, tell: DownloadProgress, limit: int) -> None:
         self.what, self.tell, self.limit, self.done = what, tell, limit, 0
 
     def update(self, step: int) -> None:

@@ -57,17 +57,13 @@ def read(folder: Path, table: str = "", duplicates: bool = True) -> Table:
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
         raise DataError(f"cannot read {table} in {folder / WHEEL}: {error}") from error
     *columns, target = zip(*filter(None, csv.reader(io.StringIO(text))), strict=True)
-    content = {f"a{i}": column for i, column in enumerate(columns, 1)} | {"class": target}
-    frame = pl.DataFrame({name: list(values) for name, values in content.items()})
+    names = [*(f"a{i}" for i in range(1, len(columns) + 1)), "class"]
+    frame = pl.DataFrame(list(map(list, [*columns, target])), names)
     return read_frame(frame, "class", "positive", duplicates=duplicates, name=f"keel/{table}")
 
 
 def member(table: str) -> Cached[Table]:
-    """The data set of one table.
-
-    >>> member("yeast4").name
-    'keel/yeast4'
-    """
+    """The data set of one table."""
     return replace(DATASET, name=f"keel/{table}", home="keel", kind="table", read=partial(read, table=table))
 
 
@@ -75,8 +71,6 @@ DATASET = Cached(
     name="keel",
     about="imbalanced tables, each by its name",
     kind="tables",
-    train=0,
-    test=0,
     shape=(len(NAMES),),
     classes=("negative", "positive"),
     files=FILES,

@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from fbeta.tables.table import Roles as Roles
     from fbeta.tables.table import Table as Table
 
-_NAMES = {
-    "columns": ["Column"], "encoding": ["Encoder"], "errors": ["TableError"], "folds": ["Folds", "split"],
-    "reading": ["read_frame", "read_table"], "streaming": ["stream"], "table": ["Roles", "Table"],
+_HOME = {
+    "Column": "columns", "Encoder": "encoding", "Folds": "folds", "Roles": "table", "Table": "table",
+    "TableError": "errors", "read_frame": "reading", "read_table": "reading", "split": "folds", "stream": "streaming",
 }  # fmt: skip
-_HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = sorted(_HOME)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -10,7 +11,7 @@ import polars as pl
 import polars.selectors as cs
 
 from fbeta.tables.errors import TableError, listed
-from fbeta.tables.formats import Source, col, cols
+from fbeta.tables.formats import OpenTable, cols
 from fbeta.tables.values import FALSE, MISSING, TRUE
 
 KINDS = ("number", "category", "boolean", "date")
@@ -28,7 +29,6 @@ LEVELS = 32
 #: This share of numbers makes a column one of numbers, if the other texts are at most so many.
 NUMBER_SHARE, ODD_TEXTS = 0.95, 20
 _SAMPLE = 2_000
-_BOOLEANS = dict.fromkeys(TRUE, True) | dict.fromkeys(FALSE, False)
 
 
 @dataclass(frozen=True)
@@ -54,23 +54,17 @@ class Column:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Column:
-        """The column of `to_dict`; TableError where it is none.
-
-        >>> Column.from_dict(Column("day", "date", "%Y-%m-%d").to_dict()).format
-        '%Y-%m-%d'
-        """
+        """The column of `to_dict`; TableError where it is none."""
         try:
             name, kind, form = (str(data[key]) for key in ("name", "kind", "format"))
-            column = cls(name, kind, form, tuple(map(str, data["missing"])), bool(data["wide"]))
+            missing, wide = tuple(map(str, data["missing"])), bool(data["wide"])
         except (KeyError, TypeError) as error:
             raise TableError(
                 f"a column's description is damaged ({error!r}): fit the model again."
             ) from error
-        if column.kind not in KINDS:
-            raise TableError(
-                f"column {column.name!r} is of the unknown kind {column.kind!r}: fit the model again."
-            )
-        return column
+        if kind not in KINDS:
+            raise TableError(f"column {name!r} is of the unknown kind {kind!r}: fit the model again.")
+        return cls(name, kind, form, missing, wide)
 
     def read(self, raw: pl.Expr, dtype: Any, decimal: str = ".") -> pl.Expr:
         """Values in the type that the column's kind has, from one or more columns of type `dtype`."""
@@ -83,19 +77,18 @@ class Column:
         return cleaned(raw, dtype).cast(pl.String).cast(pl.Categorical)
 
 
-def alike(columns: Iterable[Column], source: Source) -> dict[tuple[Column, Any], list[str]]:
+def alike(columns: Iterable[Column], source: OpenTable) -> dict[tuple[Column, Any], list[str]]:
     """Names of the columns that are read in the same way: how, and from which type.
 
     Such columns share an expression, as there may be a hundred thousand.
     """
-    found: dict[tuple[Column, Any], list[str]] = {}
+    found = defaultdict(list)
     for column in columns:
-        how = replace(column, name="", missing=()), source.dtypes[column.name]
-        found.setdefault(how, []).append(column.name)
+        found[replace(column, name="", missing=()), source.dtypes[column.name]].append(column.name)
     return found
 
 
-def read_columns(columns: Iterable[Column], source: Source) -> list[pl.Expr]:
+def read_columns(columns: Iterable[Column], source: OpenTable) -> list[pl.Expr]:
     """The values of columns in the types that their kinds have; in another order than theirs."""
     return [
         how.read(cols(names), dtype, source.decimal) for (how, dtype), names in alike(columns, source).items()
@@ -117,6 +110,22 @@ class Facts:
     distinct: int = 0
     booleans: int = 0
     dates: Mapping[str, int] = field(default_factory=dict)
+    odd: tuple[str, ...] = ()
+
+    @property
+    def numeric(self) -> bool:
+        """Whether nearly all values are numbers."""
+        return self.numbers + self.infinite >= NUMBER_SHARE * self.present
+
+    @property
+    def span(self) -> float:
+        """How far apart the numbers lie; 0 where there are none."""
+        return 0.0 if self.smallest is None or self.largest is None else self.largest - self.smallest
+
+    @property
+    def like_ids(self) -> bool:
+        """Whether texts differ from row to row, so that nothing can be learnt from them."""
+        return self.distinct > max(ID_VALUES, ID_SHARE * self.present)
 
     @property
     def empty(self) -> bool:
@@ -146,20 +155,19 @@ _FACTS: Mapping[str, Mapping[str, Callable[[pl.Expr], pl.Expr]]] = {
 }
 
 
-def profile(source: Source, names: Collection[str]) -> dict[str, Facts]:
+def profile(source: OpenTable, names: Collection[str]) -> dict[str, Facts]:
     """One streamed pass over a table, with a fact sheet for each column that can be learnt from."""
     dtypes = {name: source.dtypes[name] for name in names if readable(source.dtypes[name])}
     text = [name for name, dtype in dtypes.items() if is_text(dtype)]
-    of_type: dict[Any, list[str]] = {}
+    of_type, views = defaultdict(list), defaultdict(list)
     for name, dtype in dtypes.items():
-        of_type.setdefault(dtype, []).append(name)
-    views: dict[str, list[pl.Expr]] = {}
+        of_type[dtype].append(name)
     for dtype, those in of_type.items():  # columns of one type share an expression: there may be very many
         raw = cols(those)
         if is_text(dtype) or dtype.is_numeric():
-            views.setdefault("number", []).append(parsed(raw, dtype, source.decimal))
+            views["number"].append(parsed(raw, dtype, source.decimal))
         if not dtype.is_numeric():
-            views.setdefault("value", []).append(cleaned(raw, dtype))
+            views["value"].append(cleaned(raw, dtype))
     views["text"] = [cleaned(cols(text), pl.String())]
     for view, those in _candidates(source, text).items():
         views[view] = [_boolean(cols(those)) if view == "boolean" else _date(cols(those), pl.String(), view)]
@@ -178,10 +186,30 @@ def profile(source: Source, names: Collection[str]) -> dict[str, Facts]:
     for sheet in sheets.values():
         if "present" not in sheet:  # in a column of numbers only a number is a value
             sheet["present"] = sheet["numbers"] + sheet["infinite"]
-    return {name: Facts(rows, **sheet) for name, sheet in sheets.items()}
+    facts_by_name = {name: Facts(rows, **sheet) for name, sheet in sheets.items()}
+    return facts_by_name | _with_odd_texts(source, facts_by_name)
 
 
-def _candidates(source: Source, names: Sequence[str]) -> dict[str, list[str]]:
+def _with_odd_texts(source: OpenTable, facts: Mapping[str, Facts]) -> dict[str, Facts]:
+    """The facts on columns of numbers with texts among them, and those texts, or the first of very many."""
+    names = [
+        name
+        for name, found in facts.items()
+        if found.numeric and found.infinite + found.numbers < found.present
+    ]
+    if not names:
+        return {}
+    raw, text = cols(names), pl.String()
+    odd = source.frame.select(pl.when(parsed(raw, text, source.decimal).is_null()).then(cleaned(raw, text)))
+    held = odd.filter(pl.any_horizontal(pl.all().is_not_null())).collect(engine="streaming")
+    texts = zip(held.columns, held, strict=True)
+    return {
+        n: replace(facts[n], odd=tuple(sorted({*column.drop_nulls()})[: ODD_TEXTS + 1]))
+        for n, column in texts
+    }
+
+
+def _candidates(source: OpenTable, names: Sequence[str]) -> dict[str, list[str]]:
     """Which columns of text have booleans or dates of a format only, as far as their first values tell."""
     if not names:
         return {}
@@ -203,29 +231,26 @@ def _candidates(source: Source, names: Sequence[str]) -> dict[str, list[str]]:
     return {view: some for view, some in found.items() if some}
 
 
-def infer(source: Source, name: str, facts: Facts, notes: list[str]) -> Column:
+def infer(name: str, dtype: Any, facts: Facts, notes: list[str]) -> Column:
     """The kind of a column that has values, with what is unusual about it added to `notes`."""
-    dtype = source.dtypes[name]
     if dtype == pl.Boolean or (facts.booleans == facts.present and is_text(dtype)):
         return Column(name, "boolean")
     if dtype in (pl.Date, pl.Datetime):
         return Column(name, "date")
     fits = [form for form, count in facts.dates.items() if count == facts.present]
     if fits and facts.numbers < facts.present:
-        if any(form.startswith("%m/%d") for form in fits) and any(form.startswith("%d/%m") for form in fits):
+        if {"%m/%d", "%d/%m"} <= {form[:5] for form in fits}:
             notes.append(
                 f"{name!r} has dates like {facts.low!r}, read as month/day/year; write 2024-12-31 to be sure."
             )
         return Column(name, "date", fits[0])
     if facts.infinite:
         notes.append(f"infinite values of {name!r} count as missing: {facts.infinite:,}.")
-    if facts.numbers + facts.infinite >= NUMBER_SHARE * facts.present:
-        odd = _odd(source, name) if facts.numbers + facts.infinite < facts.present else ()
-        if len(odd) <= ODD_TEXTS:
-            if odd:
-                notes.append(f"{name!r} has texts among its numbers ({listed(odd)}): they count as missing.")
-            return Column(name, "number", missing=odd, wide=_wide(facts))
-    return Column(name, "category")
+    if not facts.numeric or len(facts.odd) > ODD_TEXTS:
+        return Column(name, "category")
+    if facts.odd:
+        notes.append(f"{name!r} has texts among its numbers ({listed(facts.odd)}): they count as missing.")
+    return Column(name, "number", missing=facts.odd, wide=_wide(facts))
 
 
 def readable(dtype: Any) -> bool:
@@ -263,7 +288,7 @@ def _finite(number: pl.Expr) -> pl.Expr:
 
 def _boolean(raw: pl.Expr) -> pl.Expr:
     lower = raw.cast(pl.String).str.strip_chars().str.to_lowercase()
-    return lower.replace_strict(_BOOLEANS, default=None, return_dtype=pl.Boolean)
+    return pl.when(lower.is_in((*TRUE, *FALSE))).then(lower.is_in(TRUE))  # replace() costs a pass per column
 
 
 def _date(raw: pl.Expr, dtype: Any, form: str) -> pl.Expr:
@@ -276,17 +301,7 @@ def _date(raw: pl.Expr, dtype: Any, form: str) -> pl.Expr:
     return raw.cast(pl.Datetime("us"))
 
 
-def _odd(source: Source, name: str) -> tuple[str, ...]:
-    """The texts among a column's numbers, or the first of very many."""
-    raw, dtype = col(name), source.dtypes[name]
-    odd = source.frame.select(cleaned(raw, dtype).filter(parsed(raw, dtype, source.decimal).is_null()))
-    found = odd.drop_nulls().unique().head(ODD_TEXTS + 1).collect(engine="streaming")
-    return tuple(sorted(found.to_series()))
-
-
 def _wide(facts: Facts) -> bool:
     """Whether single precision, good for seven digits, would lose much of what tells values apart."""
-    if facts.smallest is None or facts.largest is None:
-        return False
-    size = max(abs(facts.smallest), abs(facts.largest))
-    return size > 3e38 or size > 1e4 * (facts.largest - facts.smallest) or size >= 2**24
+    size = max(abs(facts.smallest or 0), abs(facts.largest or 0))
+    return size > 3e38 or size > 1e4 * facts.span or size >= 2**24

@@ -178,11 +178,9 @@ def _rows(text: str, delimiter: str, path: Path) -> Iterator[tuple[int, tuple[st
 def _names(header: tuple[str, ...], path: Path, asked: str | None) -> tuple[str, ...]:
     names = tuple(name.strip() for name in header)
     if len(names) == 1:
-        remedy = (
-            "leave the delimiter out to have it found"
-            if asked
-            else f"separate its fields by {', '.join(DELIMITERS.values())}, or say which delimiter it has"
-        )
+        remedy = f"separate its fields by {', '.join(DELIMITERS.values())}, or say which delimiter it has"
+        if asked:
+            remedy = "leave the delimiter out to have it found"
         raise TableError(f"{path} has one column only ({listed(names)}): {remedy}.")
     if all(map(is_number, names)) and names != tuple(map(str, range(len(names)))):
         raise TableError(

@@ -94,10 +94,10 @@ class OneHot:
         """Write the features of some rows."""
         codes = {level: code for code, level in enumerate(self.levels)}
         text, lost = series.cast(pl.String), series.is_null().to_numpy()
-        place = text.replace_strict(codes, default=-1, return_dtype=pl.Int64).fill_null(-2).to_numpy()
-        place = np.where(lost, -2, place)
-        if new == "error" and not self.other and (place == -1).any():
-            unseen = text.filter(pl.Series(place == -1)).unique(maintain_order=True)
+        place = text.replace_strict(codes, default=-1, return_dtype=pl.Int64).fill_null(-1).to_numpy()
+        others = (place == -1) & ~lost
+        if new == "error" and not self.other and others.any():
+            unseen = text.filter(pl.Series(others)).unique(maintain_order=True)
             raise TableError(
                 f"column {self.name!r} has new categories ({listed(unseen)}) that the model has not learnt: correct "
                 "them, leave them empty, or allow them with new='other' (--new other)."
@@ -106,7 +106,7 @@ class OneHot:
         rows = np.flatnonzero(place >= 0)
         out[rows, place[rows]] = 1
         if self.other:
-            out[place == -1, len(self.levels)] = 1
+            out[others, len(self.levels)] = 1
         if self.missing:
             out[lost, -1] = 1
 
@@ -159,11 +159,9 @@ class Encoder:
         used = {part.name for part in self.parts}
         held = _series(frame, [column for column in self.schema if column.name in used])
         out = np.empty((frame.height, len(self.columns)), np.float32, order="F")
-        at = 0
-        for part in self.parts:
-            width = len(part.features)
-            part.encode(held[part.name], out[:, at : at + width], new)
-            at += width
+        ends = np.cumsum([len(part.features) for part in self.parts])[:-1]
+        for part, features in zip(self.parts, np.split(out, ends, axis=1), strict=True):
+            part.encode(held[part.name], features, new)
         return np.ascontiguousarray(out)
 
     def to_dict(self) -> dict[str, Any]:
@@ -185,7 +183,7 @@ class Encoder:
         """
         try:
             schema = tuple(Column.from_dict(column) for column in data["schema"])
-            parts = tuple(_part(dict(part)) for part in data["parts"])
+            parts = tuple(_part(part) for part in data["parts"])
             if not {part.name for part in parts} <= {column.name for column in schema}:
                 raise ValueError("its parts name columns that it has not")
             return cls(schema, parts, tuple(map(str, data["notes"])))
@@ -197,19 +195,14 @@ class Encoder:
             ) from error
 
 
-def _part(data: dict[str, Any]) -> Scaled | OneHot:
-    if data.pop("encoding") == "OneHot":
-        return OneHot(
-            str(data["name"]), tuple(map(str, data["levels"])), bool(data["other"]), bool(data["missing"])
-        )
-    numbers = {key: float(data[key]) for key in ("fill", "mean", "deviation")}
-    if data["part"] not in ("", *_DATE) or not (
-        numbers["deviation"] > 0 and np.isfinite([*numbers.values()]).all()
-    ):
-        raise ValueError(f"{data['name']} cannot be scaled")
-    return Scaled(
-        str(data["name"]), data["part"], marked=bool(data["marked"]), flat=bool(data["flat"]), **numbers
-    )
+def _part(data: Mapping[str, Any]) -> Scaled | OneHot:
+    name = str(data["name"])
+    if data["encoding"] == "OneHot":
+        return OneHot(name, tuple(map(str, data["levels"])), bool(data["other"]), bool(data["missing"]))
+    fill, mean, deviation = (float(data[key]) for key in ("fill", "mean", "deviation"))
+    if data["part"] not in ("", *_DATE) or not (deviation > 0 and np.isfinite([fill, mean, deviation]).all()):
+        raise ValueError(f"{name} cannot be scaled")
+    return Scaled(name, data["part"], fill, mean, deviation, bool(data["marked"]), bool(data["flat"]))
 
 
 def _series(frame: pl.DataFrame, columns: Sequence[Column]) -> dict[str, pl.Series]:
@@ -237,14 +230,11 @@ def _fit(series: pl.Series, column: Column, levels: int) -> list[Scaled | OneHot
     if column.kind == "category":
         part = OneHot.fit(column.name, series, levels)
         return [] if part is None else [part]
-    if column.kind != "date":
-        scaled = Scaled.fit(column.name, series)
-        return [scaled] if scaled.features else []
-    first, *others = (Scaled.fit(column.name, series, part) for part in _DATE)
-    if not first.features:
-        return []
+    kinds = _DATE if column.kind == "date" else ("",)
+    first, *others = (Scaled.fit(column.name, series, kind) for kind in kinds)
     # one mark of missing dates is enough, and a part that never varies is none
-    return [first, *(replace(part, marked=False) for part in others if not part.flat)]
+    more = (replace(part, marked=False) for part in others if not part.flat)
+    return [first, *more] if first.features else []
 
 
 def _numbers(series: pl.Series, part: str) -> NDArray[np.float64]:

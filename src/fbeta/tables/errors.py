@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Iterable
+from pathlib import Path
+
+from fbeta.spelling import did_you_mean
 
 #: More names than this are not listed in a sentence.
 LISTED = 5
 
 
 class TableError(ValueError):
-    """A table that cannot be used as it is; the message says why, and what to do.
+    """A table that cannot be used as it is; the message says why, and what to do."""
 
-    >>> raise TableError("fraud.csv is empty: export it again.")
-    Traceback (most recent call last):
-    fbeta.tables.errors.TableError: fraud.csv is empty: export it again.
-    """
+
+def absent(path: Path) -> str:
+    """Say that there is no such file, and which one beside it may be meant."""
+    beside: list[str] = []
+    with contextlib.suppress(OSError):
+        beside = os.listdir(path.parent)
+    return f"there is no file {path}: check its name.{did_you_mean(path.name, beside)}"
 
 
 def listed(names: Iterable[str]) -> str:

@@ -135,11 +135,7 @@ def folds(
 
 
 def rarest(y: NDArray[Any]) -> int:
-    """How many rows the rarest class has, or the rarest of each label's positives and negatives.
-
-    >>> rarest(np.array(["a", "b", "a"]))
-    1
-    """
+    """How many rows the rarest class has, or the rarest of each label's positives and negatives."""
     return int(_classes(y).sum(0).min())
 
 
@@ -222,11 +218,7 @@ def _levelled(load: NDArray[np.float64], step: float, count: int) -> NDArray[np.
 
 
 def dense(values: NDArray[np.generic]) -> NDArray[np.int64]:
-    """Ids 0, 1, 2, … in the order in which values first occur.
-
-    >>> dense(np.array([7, 3, 7])).tolist()
-    [0, 1, 0]
-    """
+    """Ids 0, 1, 2, … in the order in which values first occur."""
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first, kind="stable")] = np.arange(len(first))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import tempfile
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,7 +21,7 @@ import polars.selectors as cs
 
 from fbeta.spelling import did_you_mean
 from fbeta.tables.delimited import Delimited, inspect, long_row
-from fbeta.tables.errors import TableError, listed
+from fbeta.tables.errors import TableError, absent, listed
 from fbeta.tables.values import MISSING, is_number
 
 #: What the reader raises: on a damaged file it may also panic, which is no Exception.
@@ -31,7 +31,7 @@ _GUESS = 10_000
 
 
 @dataclass(frozen=True)
-class Source:
+class OpenTable:
     """An open table: `frame` reads it, `text` is the same with all columns as text, where it is a text file."""
 
     path: Path
@@ -45,7 +45,7 @@ class Source:
         """The type of each column, asked for once: polars takes a while where there are many."""
         return dict(self.frame.collect_schema())
 
-    def as_text(self) -> Source:
+    def as_text(self) -> OpenTable:
         """The same with all columns as text, where it is a text file."""
         return self if self.text is None else replace(self, frame=self.text)
 
@@ -69,11 +69,7 @@ class Source:
 
 
 def col(name: str) -> pl.Expr:
-    """The column of that very name: polars takes `*` and `^…$` for patterns.
-
-    >>> pl.DataFrame({"*": [1], "a": [2]}).select(col("*")).columns
-    ['*']
-    """
+    """The column of that very name: polars takes `*` and `^…$` for patterns."""
     return cols([name])
 
 
@@ -82,30 +78,18 @@ def cols(names: Iterable[str]) -> pl.Expr:
     return cs.by_name(*names).as_expr()
 
 
-def need_column(source: Source, names: Iterable[str], what: str) -> None:
-    """Refuse a name that is no column, and name the nearest that is.
-
-    >>> need_column(Source(Path("x.csv"), pl.LazyFrame(), ("amount", "is_fraud")), ["is_fruad"], "target column")
-    Traceback (most recent call last):
-    fbeta.tables.errors.TableError: x.csv has no target column 'is_fruad'. Did you mean 'is_fraud'?
-    """
+def need_column(source: OpenTable, names: Iterable[str], what: str) -> None:
+    """Refuse a name that is no column, and name the nearest that is."""
+    known = {*source.names}
     for name in names:
-        if name not in source.names:
+        if name not in known:
             hint = did_you_mean(name, source.names) or f" It has {listed(source.names)}."
             raise TableError(f"{source.path} has no {what} {name!r}.{hint}")
 
 
 @contextlib.contextmanager
-def opened(path: str | Path, delimiter: str | None = None, text: Collection[str] = ()) -> Iterator[Source]:
-    """Open a table of any format for the time of a `with`; the columns in `text` stay text where the file is.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     _ = (file := Path(folder, "x.csv")).write_text("a;b\\n1,5;x\\n")
-    ...     with opened(file) as source:
-    ...         source.names, source.decimal
-    (('a', 'b'), ',')
-    """
+def opened(path: str | Path, delimiter: str | None = None, text: Collection[str] = ()) -> Iterator[OpenTable]:
+    """Open a table of any format for the time of a `with`; the columns in `text` stay text where the file is."""
     path = Path(os.path.expanduser(path))
     with tempfile.TemporaryDirectory(prefix="fbeta-") as folder:
         try:
@@ -118,7 +102,7 @@ def opened(path: str | Path, delimiter: str | None = None, text: Collection[str]
             raise TableError(f"cannot read {path}: {error.strerror or error}.") from error
 
 
-def _open(path: Path, folder: Path, delimiter: str | None, text: Collection[str]) -> Source:
+def _open(path: Path, folder: Path, delimiter: str | None, text: Collection[str]) -> OpenTable:
     head = _head(path)
     ending = path.suffix.casefold()
     if head.startswith(b"PAR1"):
@@ -134,10 +118,9 @@ def _open(path: Path, folder: Path, delimiter: str | None, text: Collection[str]
     if ending in (".parquet", ".pq", ".arrow", ".feather", ".ipc"):
         raise TableError(f"{path} is no {ending[1:]} file, whatever its name says: export it again.")
     file = inspect(path, folder, delimiter)
-    guess = _numbers(file)
-    schema = {n: pl.Float64 if n in guess and n not in text else pl.String for n in file.names}
-    text_only = dict.fromkeys(file.names, pl.String)
-    return Source(path, _scan(file, schema, MISSING), file.names, _scan(file, text_only), file)
+    guess, text_only = _numbers(file) - {*text}, dict.fromkeys(file.names, pl.String)
+    schema = text_only | dict.fromkeys((name for name in file.names if name in guess), pl.Float64)
+    return OpenTable(path, _scan(file, schema, MISSING), file.names, _scan(file, text_only), file)
 
 
 def _head(path: Path) -> bytes:
@@ -148,17 +131,13 @@ def _head(path: Path) -> bytes:
         with open(path, "rb") as stream:
             head = stream.read(8)
     except FileNotFoundError as error:
-        beside: list[str] = []
-        with contextlib.suppress(OSError):
-            beside = os.listdir(path.parent)
-        hint = did_you_mean(path.name, beside)
-        raise TableError(f"there is no file {path}: check its name.{hint}") from error
+        raise TableError(absent(path)) from error
     if not head:
         raise TableError(f"{path} is empty: export it again.")
     return head
 
 
-def _binary(path: Path, what: str, scan: Any) -> Source:
+def _binary(path: Path, what: str, scan: Any) -> OpenTable:
     try:
         frame = scan()
         names = tuple(frame.collect_schema().names())
@@ -167,7 +146,7 @@ def _binary(path: Path, what: str, scan: Any) -> Source:
         raise TableError(f"{path} is truncated or damaged {what}: copy or export it again.") from error
     if not rows:
         raise TableError(f"{path} has {len(names)} columns but no rows: export it again.")
-    return Source(path, frame, names)
+    return OpenTable(path, frame, names)
 
 
 def _scan(file: Delimited, schema: dict[str, Any], missing: Collection[str] = ()) -> pl.LazyFrame:
@@ -184,20 +163,16 @@ def _scan(file: Delimited, schema: dict[str, Any], missing: Collection[str] = ()
 
 def _numbers(file: Delimited) -> set[str]:
     """Columns whose first values are all numbers that the reader can take as they stand."""
-    guess = set(file.names)
-    for row in file.sample[:_GUESS]:
-        for name, cell in zip(file.names, row, strict=False):
-            if name in guess and cell not in MISSING and not is_number(cell):
-                guess.discard(name)
-    return guess
+    columns = itertools.zip_longest(file.names, *file.sample[:_GUESS], fillvalue="")
+    return {name for name, *cells in columns if all(cell in MISSING or is_number(cell) for cell in cells)}
 
 
-def _npz(path: Path) -> Source:
+def _npz(path: Path) -> OpenTable:
     """Arrays X (N, d) and y (N,), and the names of the d columns in `features` where they are given."""
     try:
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-            held = {key: arrays[key] for key in arrays.files if key in ("X", "y", "features")}
             keys = list(arrays.files)
+            held = {key: arrays[key] for key in keys if key in ("X", "y", "features")}
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, KeyError, RuntimeError) as error:
         if "allow_pickle" in str(error):
             raise TableError(
@@ -210,10 +185,9 @@ def _npz(path: Path) -> Source:
     if not len(y):
         raise TableError(f"{path} has {x.shape[1]} columns but no rows: save it again.")
     names = [str(n) for n in held.get("features", np.array([f"x{i}" for i in range(x.shape[1])]))]
-    twice = [name for name, count in Counter([*names, "y"]).items() if count > 1]
-    if len(names) != x.shape[1] or twice:
+    if len(names) != x.shape[1] or len({*names, "y"}) <= len(names):
         raise TableError(
             f"{path} names its {x.shape[1]} columns by {len(names)} features: give each its own name."
         )
     frame = pl.DataFrame({n: x[:, i] for i, n in enumerate(names)} | {"y": y})
-    return Source(path, frame.lazy(), (*names, "y"))
+    return OpenTable(path, frame.lazy(), (*names, "y"))

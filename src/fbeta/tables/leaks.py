@@ -19,10 +19,10 @@ def leaks(features: pl.DataFrame, y: NDArray[np.int8]) -> list[str]:
     >>> leaks(frame, np.array([0] * 5 + [1] * 5, np.int8))
     ['refused on']
     """
-    fewest = min(int(np.sum(y == 1)), int(np.sum(y == 0)))
+    fewest = int(np.bincount(y, minlength=2).min())
     if fewest < ENOUGH:
         return []
-    one, other = features.filter(pl.Series(y == 0)), features.filter(pl.Series(y == 1))
+    one, other = features.filter(y == 0), features.filter(y == 1)
     return [a.name for a, b in zip(one, other, strict=True) if _apart(a.alias("x"), b.alias("x"), fewest)]
 
 

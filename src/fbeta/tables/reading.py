@@ -10,21 +10,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fbeta.tables.columns import (
-    ID_SHARE,
-    ID_VALUES,
-    LEVELS,
-    Column,
-    Facts,
-    cleaned,
-    infer,
-    profile,
-    read_columns,
-    readable,
-)
+from fbeta.tables.columns import LEVELS, Column, Facts, cleaned, infer, profile, read_columns, readable
 from fbeta.tables.errors import LISTED, TableError, listed
 from fbeta.tables.folds import dense, joined
-from fbeta.tables.formats import READER_ERRORS, Source, col, need_column, opened
+from fbeta.tables.formats import READER_ERRORS, OpenTable, col, need_column, opened
 from fbeta.tables.leaks import leaks
 from fbeta.tables.table import Roles, Table
 from fbeta.tables.target import Classes, choose_classes
@@ -83,12 +72,12 @@ def read_frame(
     >>> read_frame(pl.DataFrame({"x": [1, 2, 4], "y": ["a", "b", "a"]}), "y")
     Table('table', 3 rows, 1 column, 1 (33.3 %) of y 'b')
     """
-    source = Source(Path(name), frame.lazy(), tuple(frame.columns))
+    source = OpenTable(Path(name), frame.lazy(), tuple(frame.columns))
     roles = Roles(target, group=group, time=time, dropped=tuple(drop))
     return _table(source, roles, positive, duplicates, name)
 
 
-def _table(source: Source, roles: Roles, positive: str | None, duplicates: bool, name: str) -> Table:
+def _table(source: OpenTable, roles: Roles, positive: str | None, duplicates: bool, name: str) -> Table:
     _check(source, roles)
     given = {roles.target, roles.group, *roles.dropped}
     names = [n for n in source.names if n not in given]
@@ -100,74 +89,72 @@ def _table(source: Source, roles: Roles, positive: str | None, duplicates: bool,
                 raise
             source = source.as_text()  # a text stands below numbers
             facts = profile(source, names)
-        return _read(source, roles, facts, positive, duplicates, name)
+        classes, notes = target_classes(source, roles.target, positive)
+        columns = _columns(source, roles, facts, notes)
+        frame = _collect(source, roles, columns, classes, facts)
     except READER_ERRORS as error:
         raise source.fault(error) from error
-
-
-def _check(source: Source, roles: Roles) -> None:
-    special = {"target": roles.target, "group": roles.group, "time": roles.time}
-    for what, name in [*special.items(), *(("dropped", name) for name in roles.dropped)]:
-        need_column(source, filter(None, [name]), f"{what} column")
-    taken = [name for name in special.values() if name is not None]
-    dropped = {*roles.dropped}
-    if len({*taken, *dropped}) < len(taken) + len(dropped):
-        raise TableError(
-            f"target, group, time and dropped columns must differ: {listed([*taken, *roles.dropped])}."
-        )
-
-
-def _read(
-    source: Source,
-    roles: Roles,
-    facts: Mapping[str, Facts],
-    positive: str | None,
-    duplicates: bool,
-    name: str,
-) -> Table:
-    classes, notes = target_classes(source, roles.target, positive)
-    columns = _columns(source, roles, facts, notes)
-    label = target_text(source, roles.target)
-    wanted = read_columns(columns, source)
-    wanted.append(label.is_in(classes.spellings).alias("\0y"))
-    if roles.group:
-        wanted.append(cleaned(col(roles.group), source.dtypes[roles.group]).alias("\0group"))
-    if roles.time:
-        wanted.append(_time(source, roles.time, facts.get(roles.time)).alias("\0time"))
-    frame = source.frame.filter(label.is_not_null()).select(wanted).collect(engine="streaming")
-    special = {n: frame.drop_in_place(n) for n in ("\0y", "\0group", "\0time") if n in frame}
-    frame = frame[:, [column.name for column in columns]]
-    frame, columns = _without_row_numbers(frame, columns, facts, notes)
+    y, group, time = (
+        frame.drop_in_place(n) if n in frame.columns else None for n in ("\0y", "\0group", "\0time")
+    )
+    assert y is not None
+    target = y.to_numpy().astype(np.int8)
+    if counting := _row_numbers(frame, columns, facts):
+        notes.append(f"{_count_of(counting)} that only counts the rows: {listed(counting)} dropped.")
+        columns = [column for column in columns if column.name not in counting]
     if not columns:
         raise TableError(
             f"{source.path} has no column to learn from: {' '.join(notes[1:]) or 'add features.'}"
         )
+    frame = frame[:, [column.name for column in columns]]
     _say_missing(frame, notes)
-    y = special["\0y"].to_numpy().astype(np.int8)
-    if found := leaks(frame, y):
+    if found := leaks(frame, target):
         which = "one column is" if len(found) == 1 else f"each of {len(found)} columns is"
         notes.append(
             f"{which} enough to tell the classes apart in every row: {listed(found)}; leave out (--drop) what is not "
             "known yet when you predict."
         )
-    times = None
-    if roles.time:
-        times = special["\0time"].to_numpy().astype(np.float64)
-        if missing := int(np.isnan(times).sum()):
-            raise TableError(
-                f"{roles.time!r} is missing in {missing:,} of {len(times):,} rows: fill it, or leave them out."
-            )
-    group = _groups(frame, y, special.get("\0group"), roles.group, duplicates, notes)
+    if time is not None and (missing := time.null_count()):
+        raise TableError(
+            f"{roles.time!r} is missing in {missing:,} of {len(time):,} rows: fill it, or leave them out."
+        )
+    times = None if time is None else time.to_numpy().astype(np.float64)
+    groups = _groups(frame, target, group, roles.group, duplicates, notes)
     roles = replace(roles, positive=classes.positive, negative=classes.negative)
-    return Table(name, frame, tuple(columns), y, roles, group, times, tuple(notes))
+    return Table(name, frame, tuple(columns), target, roles, groups, times, tuple(notes))
 
 
-def target_text(source: Source, target: str) -> pl.Expr:
+def _check(source: OpenTable, roles: Roles) -> None:
+    special = {"target": roles.target, "group": roles.group, "time": roles.time}
+    taken = [name for name in special.values() if name is not None]
+    for what, name in special.items():
+        need_column(source, filter(None, [name]), f"{what} column")
+    need_column(source, roles.dropped, "dropped column")
+    if len({*taken, *roles.dropped}) < len(taken) + len({*roles.dropped}):
+        raise TableError(
+            f"target, group, time and dropped columns must differ: {listed([*taken, *roles.dropped])}."
+        )
+
+
+def _collect(
+    source: OpenTable, roles: Roles, columns: Sequence[Column], classes: Classes, facts: Mapping[str, Facts]
+) -> pl.DataFrame:
+    """The values of all columns that are needed, of the rows that have a target."""
+    label = target_text(source, roles.target)
+    wanted = [*read_columns(columns, source), label.is_in(classes.spellings).alias("\0y")]
+    if roles.group:
+        wanted.append(cleaned(col(roles.group), source.dtypes[roles.group]).alias("\0group"))
+    if roles.time:
+        wanted.append(_time(source, roles.time, facts.get(roles.time)).alias("\0time"))
+    return source.frame.filter(label.is_not_null()).select(wanted).collect(engine="streaming")
+
+
+def target_text(source: OpenTable, target: str) -> pl.Expr:
     """The values of a target as text, null where there is none."""
     return cleaned(col(target), source.dtypes[target]).cast(pl.String)
 
 
-def target_classes(source: Source, target: str, positive: str | None) -> tuple[Classes, list[str]]:
+def target_classes(source: OpenTable, target: str, positive: str | None) -> tuple[Classes, list[str]]:
     """The classes of a target, and the first notes on a table: which is positive, how many rows have no value."""
     values = source.frame.select(target_text(source, target).alias("value"))
     counted = values.group_by("value").len().collect(engine="streaming")
@@ -179,7 +166,7 @@ def target_classes(source: Source, target: str, positive: str | None) -> tuple[C
     return classes, notes
 
 
-def _columns(source: Source, roles: Roles, facts: Mapping[str, Facts], notes: list[str]) -> list[Column]:
+def _columns(source: OpenTable, roles: Roles, facts: Mapping[str, Facts], notes: list[str]) -> list[Column]:
     """The columns to learn from; why others are not is added to `notes`."""
     empty, constant, ids, columns = [], [], [], []
     for name, found in facts.items():
@@ -189,17 +176,15 @@ def _columns(source: Source, roles: Roles, facts: Mapping[str, Facts], notes: li
             empty.append(name)
         elif found.constant:
             constant.append(name)
+        elif (column := infer(name, source.dtypes[name], found, notes)).kind == "category" and found.like_ids:
+            ids.append(name)
         else:
-            column = infer(source, name, found, notes)
-            if column.kind == "category" and found.distinct > max(ID_VALUES, ID_SHARE * found.present):
-                ids.append(name)
-                continue
+            columns.append(column)
             if column.kind == "category" and found.distinct > LEVELS:
                 notes.append(
                     f"{name!r} has about {found.distinct:,} values: the {LEVELS} most frequent count, "
                     "the others are one."
                 )
-            columns.append(column)
     given = {roles.target, roles.group, roles.time}
     strange = [n for n, t in source.dtypes.items() if n not in facts and n not in given and not readable(t)]
     for names, why in (
@@ -209,18 +194,18 @@ def _columns(source: Source, roles: Roles, facts: Mapping[str, Facts], notes: li
         (strange, "of a type that cannot be learnt from"),
     ):
         if names:
-            notes.append(f"{_columns_of(names)} {why}: {listed(names)} dropped.")
+            notes.append(f"{_count_of(names)} {why}: {listed(names)} dropped.")
     return columns
 
 
-def _columns_of(names: Sequence[str]) -> str:
+def _count_of(names: Sequence[str]) -> str:
     return "a column" if len(names) == 1 else f"{len(names)} columns"
 
 
-def _time(source: Source, name: str, found: Facts | None) -> pl.Expr:
+def _time(source: OpenTable, name: str, found: Facts | None) -> pl.Expr:
     """Time as a number that grows: as it stands, or seconds since 1970."""
     raw, dtype = col(name), source.dtypes[name]
-    column = infer(source, name, found, []) if found and not found.empty else Column(name, "category")
+    column = infer(name, dtype, found, []) if found and not found.empty else Column(name, "category")
     if column.kind == "date":
         return column.read(raw, dtype).dt.epoch("us") / 1e6
     if column.kind == "number":
@@ -231,37 +216,30 @@ def _time(source: Source, name: str, found: Facts | None) -> pl.Expr:
     )
 
 
-def _without_row_numbers(
-    frame: pl.DataFrame, columns: list[Column], facts: Mapping[str, Facts], notes: list[str]
-) -> tuple[pl.DataFrame, list[Column]]:
-    counting = []
+def _row_numbers(frame: pl.DataFrame, columns: Sequence[Column], facts: Mapping[str, Facts]) -> list[str]:
+    """The columns that are 1, 2, 3, … or so, from row to row."""
+    found = []
     for column in columns:
-        low, high = facts[column.name].smallest, facts[column.name].largest
-        if column.kind != "number" or low is None or high is None:
-            continue
-        if high - low == frame.height - 1 > 1:
+        if column.kind == "number" and facts[column.name].span == frame.height - 1 > 1:
             steps = frame[column.name].alias("x").diff().drop_nulls()
             if len(steps) == frame.height - 1 and (steps == 1).all():
-                counting.append(column.name)
-    if counting:
-        notes.append(f"{_columns_of(counting)} that only counts the rows: {listed(counting)} dropped.")
-    return frame.drop(counting), [column for column in columns if column.name not in counting]
+                found.append(column.name)
+    return found
 
 
 def _say_missing(frame: pl.DataFrame, notes: list[str]) -> None:
     missing = {n: c for n, c in zip(frame.columns, frame.null_count().row(0), strict=True) if c}
     if missing:
         most = sorted(missing, key=lambda n: -missing[n])
-        shares = ", ".join(f"{n!r} {_percent(missing[n] / frame.height)}" for n in most[:LISTED])
+        parts = {n: f"{missing[n] / frame.height:.0%}".replace("%", " %") for n in most[:LISTED]}
+        shares = ", ".join(
+            f"{n!r} {'< 1 %' if missing[n] < 0.01 * frame.height else parts[n]}" for n in parts
+        )
         more = f" and {len(most) - LISTED} more" if len(most) > LISTED else ""
         notes.append(
             f"values are missing in {len(missing)} of {frame.width} columns ({shares}{more}): each is filled, "
             "and marked as missing."
         )
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}".replace("%", " %") if share >= 0.01 else "< 1 %"
 
 
 def _groups(

@@ -11,7 +11,7 @@ import polars as pl
 from fbeta.spelling import did_you_mean
 from fbeta.tables.columns import Column, alike, cleaned, is_text, parsed, read_columns
 from fbeta.tables.errors import TableError, listed
-from fbeta.tables.formats import READER_ERRORS, Source, col, cols, need_column, opened
+from fbeta.tables.formats import READER_ERRORS, OpenTable, cols, need_column, opened
 
 _EXPECTED = {"number": "numbers", "boolean": "true or false", "date": "dates", "category": "categories"}
 
@@ -56,31 +56,26 @@ def stream(
 
 
 def typed(frame: pl.DataFrame, columns: Sequence[Column], name: str = "the table") -> pl.DataFrame:
-    """The features of a frame in memory, checked and typed as those of `stream` are.
-
-    >>> typed(pl.DataFrame({"id": ["x"], "amount": ["1.5"]}), [Column("amount", "number")])["amount"].to_list()
-    [1.5]
-    """
-    source = Source(Path(name), frame.lazy(), tuple(frame.columns))
+    """The features of a frame in memory, checked and typed as those of `stream` are."""
+    source = OpenTable(Path(name), frame.lazy(), tuple(frame.columns))
     _check(source, columns)
     return _typed(source, frame, columns, 0)
 
 
-def _check(source: Source, columns: Sequence[Column], keep: Sequence[str] = ()) -> None:
+def _check(source: OpenTable, columns: Sequence[Column], keep: Sequence[str] = ()) -> None:
     needed = [column.name for column in columns]
     if lacking := [name for name in needed if name not in source.dtypes]:
-        others = [name for name in source.names if name not in needed]
-        one = len(lacking) == 1
-        hint = did_you_mean(lacking[0], others, ask="Is it") if one else ""
-        what = f"the column {lacking[0]!r}" if one else f"the columns {listed(lacking)}"
-        add = "add it" if one else "add them"
-        raise TableError(f"{source.path} lacks {what} that the model learnt from: {add}.{hint}")
+        what, remedy = f"columns {listed(lacking)}", "add them."
+        if len(lacking) == 1:
+            others = [name for name in source.names if name not in {*needed}]
+            what, remedy = f"column {lacking[0]!r}", "add it." + did_you_mean(lacking[0], others, ask="Is it")
+        raise TableError(f"{source.path} lacks the {what} that the model learnt from: {remedy}")
     need_column(source, keep, "kept column")
     for column in columns:
         _check_type(source, column, source.dtypes[column.name])
 
 
-def _check_type(source: Source, column: Column, dtype: Any) -> None:
+def _check_type(source: OpenTable, column: Column, dtype: Any) -> None:
     fits = {
         "number": dtype.is_numeric() or dtype == pl.Boolean,
         "boolean": dtype == pl.Boolean,
@@ -95,25 +90,26 @@ def _check_type(source: Source, column: Column, dtype: Any) -> None:
         )
 
 
-def _typed(source: Source, piece: pl.DataFrame, columns: Sequence[Column], done: int) -> pl.DataFrame:
+def _typed(source: OpenTable, piece: pl.DataFrame, columns: Sequence[Column], done: int) -> pl.DataFrame:
     """The features of a piece; a text that is not of its column's kind is a TableError."""
     texts = [c for c in columns if c.kind != "category" and is_text(source.dtypes[c.name])]
     unread = [_unread(how, cols(n), dtype, source).any() for (how, dtype), n in alike(texts, source).items()]
     doubtful = piece.select(unread).row(0, named=True) if texts else {}
+    held = dict(zip(piece.columns, piece, strict=True))
     for column in (column for column in texts if doubtful[column.name]):
-        raw, dtype = col(column.name), source.dtypes[column.name]
-        rows = piece.select(raw).with_row_index("\0row").filter(_unread(column, raw, dtype, source))
-        value = cleaned(raw, dtype)
-        bad = rows.filter(value.is_not_null() & ~value.is_in(column.missing))
+        dtype, raw = source.dtypes[column.name], pl.col("value")
+        value, unread_here = cleaned(raw, dtype), _unread(column, raw, dtype, source)
+        rows = pl.DataFrame({"value": held[column.name]}).with_row_index("row")
+        bad = rows.filter(unread_here & value.is_not_null() & ~value.is_in(column.missing))
         if bad.height:
             raise TableError(
-                f"{source.path}: column {column.name!r} is {bad[0, 1]!r} in row {done + bad[0, 0] + 1}, but the model "
-                f"learnt {_EXPECTED[column.kind]} from it: correct it, or leave the field empty."
+                f"{source.path}: column {column.name!r} is {bad[0, 'value']!r} in row {done + bad[0, 'row'] + 1}, but "
+                f"the model learnt {_EXPECTED[column.kind]} from it: correct it, or leave the field empty."
             )
     return piece.select(read_columns(columns, source))[:, [column.name for column in columns]]
 
 
-def _unread(column: Column, raw: pl.Expr, dtype: Any, source: Source) -> pl.Expr:
+def _unread(column: Column, raw: pl.Expr, dtype: Any, source: OpenTable) -> pl.Expr:
     """Where a text cannot be read as what was learnt from its column; it may still stand for a missing value."""
     number = column.kind == "number"  # an infinite one is read as missing, and is no fault
     read = parsed(raw, dtype, source.decimal) if number else column.read(raw, dtype)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Sized
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -58,12 +61,10 @@ class Table:
     source: str = ""
 
     def __post_init__(self) -> None:
-        rows = len(self.y)
-        parts = {"features": self.features.height, "group": len(self.group)}
-        parts |= {} if self.time is None else {"time": len(self.time)}
-        for part, length in parts.items():
-            if length != rows:
-                raise ValueError(f"{self.name}: {part} has {length} rows, y has {rows}.")
+        parts: dict[str, Sized | None] = {"features": self.features, "group": self.group, "time": self.time}
+        for part, values in parts.items():
+            if values is not None and len(values) != len(self):
+                raise ValueError(f"{self.name}: {part} has {len(values)} rows, y has {len(self)}.")
 
     def __len__(self) -> int:
         return len(self.y)
@@ -125,3 +126,32 @@ class Table:
             group=self.group[index],
             time=None if self.time is None else self.time[index],
         )
+
+
+def digest(table: Table) -> str:
+    """A digest of all that a table hands to training: columns and their kinds, values, classes, groups and times.
+
+    It does not depend on the version of a library, as polars' own hashes do.
+
+    >>> from fbeta.data import load_table
+    >>> table = load_table("breast-cancer")
+    >>> digest(table) == digest(table.take(np.arange(569))) != digest(table.take(np.arange(568)))
+    True
+    """
+    import polars as pl
+
+    found = hashlib.sha256(json.dumps([column.to_dict() for column in table.columns]).encode())
+    _, group = np.unique(table.group, return_inverse=True)
+    times = [] if table.time is None else [table.time.astype(np.float64)]
+    for column in (table.y.astype(np.int8), group.astype(np.int64), *times):
+        found.update(np.ascontiguousarray(column).data)
+    for column, series in zip(table.columns, table.features.get_columns(), strict=True):
+        if column.kind == "category":
+            levels = series.cast(pl.String).drop_nulls().unique().sort()
+            found.update(json.dumps(levels.to_list()).encode())
+            series = series.cast(pl.String).cast(pl.Enum(levels)).to_physical()
+        elif column.kind == "date":
+            series = series.to_physical()
+        values = series.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+        found.update(np.ascontiguousarray(values).data)
+    return found.hexdigest()[:32]

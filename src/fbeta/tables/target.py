@@ -88,11 +88,9 @@ def _sentence(positive: str, reason: str, counts: Mapping[str, int], target: str
 
 def _asked(target: str, values: Mapping[str, int], positive: str) -> str:
     wanted = class_name(str(positive).strip())
-    by_case = {value.casefold(): value for value in values}
-    if wanted in values:
-        return wanted
-    if wanted.casefold() in by_case:
-        return by_case[wanted.casefold()]
+    spelt_alike = [value for value in values if value.casefold() == wanted.casefold()]
+    if spelt_alike:
+        return wanted if wanted in values else spelt_alike[-1]
     raise TableError(
         f"the target {target!r} is never {positive!r} but {listed(values)}: choose one of them as positive."
         + did_you_mean(positive, values)

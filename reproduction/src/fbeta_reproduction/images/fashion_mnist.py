@@ -119,7 +119,7 @@ DATASET = Cached(
         "Ankle boot",
     ),
     files=FILES,
-    sources={"debian": debian, "upstream": upstream},
+    sources={"upstream": upstream, "debian": debian},
     read=read,
     offline=f"go online and run `fbeta data fetch fashion-mnist` again, or `apt install {PACKAGE}`",
 )

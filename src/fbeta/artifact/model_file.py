@@ -8,13 +8,12 @@ from typing import Any, NoReturn
 
 import fbeta
 from fbeta.artifact.model import ArtifactError, Model
-from fbeta.artifact.outputs import check_output, naming
 from fbeta.decisions import Decision
 from fbeta.learners import Learner, models
 from fbeta.metrics import Custom, as_metric
 from fbeta.sealed import DAMAGED, LARGEST, in_short, read_json, seal, unseal
-from fbeta.spelling import did_you_mean
-from fbeta.writing import write
+from fbeta.tables.errors import absent
+from fbeta.writing import check_output, write
 
 FORMAT, VERSION = "fbeta model", 2
 ABOUT = "model.json"
@@ -32,9 +31,7 @@ def save(model: Model, path: Path | str) -> None:
     'diagnosis'
     """
     path = check_output(path)
-    data = to_bytes(model)
-    with naming(path):
-        write(path, data)
+    write(path, to_bytes(model))
 
 
 def load(path: Path | str) -> Model:
@@ -46,13 +43,11 @@ def load(path: Path | str) -> Model:
     """
     path = Path(path).expanduser()
     try:
+        if not path.exists():
+            raise ArtifactError(absent(path))
         if not path.is_file():
-            beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-            what = "is a folder, not a model file" if path.is_dir() else "is no plain file"
-            hint = "" if path.exists() else did_you_mean(path.name, beside)
-            raise ArtifactError(
-                f"{path} {what}." if path.exists() else f"there is no file {path}: check its name.{hint}"
-            )
+            what = "a folder, not a model file" if path.is_dir() else "no plain file"
+            raise ArtifactError(f"{path} is {what}.")
         if path.stat().st_size > LARGEST:
             raise ArtifactError(f"{path} is larger than any model of fbeta: give the file that `fit` wrote.")
         data = path.read_bytes()
@@ -68,16 +63,11 @@ def to_bytes(model: Model) -> bytes:
             f"{model.metric} is a plain function, which no file can hold without code: subclass Metric, and import "
             "that class before you load."
         )
-    facts = {name: value for name, value in model.facts().items() if name not in ("cut", "columns")}
-    about = {
-        "format": FORMAT,
-        "version": VERSION,
-        "fbeta": fbeta.__version__,
-        **facts,
-        "decision": model.decision.to_dict(),
-        "scorer": model.scorer.about(),
-        "encoder": model.encoder.to_dict(),
-    }
+    about = {"format": FORMAT, "version": VERSION, "fbeta": fbeta.__version__, **model.facts()}
+    del about["cut"], about["columns"]  # the decision and the encoder hold them
+    about["decision"] = model.decision.to_dict()
+    about["encoder"] = model.encoder.to_dict()
+    about["scorer"] = model.scorer.about()
     text = json.dumps(about, indent=1, ensure_ascii=False, allow_nan=False)
     return seal({ABOUT: text.encode(), **model.scorer.files()})
 
@@ -103,15 +93,11 @@ def from_bytes(data: bytes, path: str) -> Model:
     version = about.get("version")
     if about.get("format") != FORMAT or not isinstance(version, int):
         refuse("is a zip, but no model of fbeta")
+    reads = f"format {version}, and this one reads {VERSION}"
     if version > VERSION:
-        refuse(
-            f"was written by a newer fbeta ({about.get('fbeta')!s:.20}, format {version}, and this one reads "
-            f"{VERSION}): upgrade fbeta"
-        )
+        refuse(f"was written by a newer fbeta ({about.get('fbeta')!s:.20}, {reads}): upgrade fbeta")
     if version < VERSION:
-        refuse(
-            f"was written by an older fbeta (format {version}, and this one reads {VERSION}): fit the model again"
-        )
+        refuse(f"was written by an older fbeta ({reads}): fit the model again")
     try:
         metric = as_metric(str(about["metric"]))
     except (KeyError, ValueError, TypeError) as error:
@@ -138,20 +124,16 @@ def _model(about: dict[str, Any], members: dict[str, bytes], metric: Any, learne
     decision = Decision.from_dict(about["decision"])
     if decision.several:
         raise ValueError("its decision is of several columns")
-    texts = [about[name] for name in ("target", "positive", "model", "loss")]
+    texts = {name: about[name] for name in ("target", "positive", "model", "loss")}
     negative = tuple(about["negative"])
-    if not all(isinstance(x, str) for x in (*texts, *negative)) or not negative:
+    if not negative or not all(isinstance(text, str) for text in (*texts.values(), *negative)):
         raise ValueError("its classes are no texts")
-    target, positive, model, loss = texts
     return Model(
         Encoder.from_dict(about["encoder"]),
         learner.read(about["scorer"], members),
         decision,
         metric,
-        target,
-        positive,
-        negative,
-        model,
-        loss,
-        dict(about["provenance"]),
+        negative=negative,
+        provenance=dict(about["provenance"]),
+        **texts,
     )

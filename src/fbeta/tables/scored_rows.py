@@ -1,4 +1,4 @@
-"""Scores of any model and the true classes beside them, from a table of any format."""
+"""ScoredRows of any model and the true classes beside them, from a table of any format."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from fbeta.tables.columns import parsed
 from fbeta.tables.errors import TableError
-from fbeta.tables.formats import READER_ERRORS, Source, col, need_column, opened
+from fbeta.tables.formats import READER_ERRORS, OpenTable, col, need_column, opened
 from fbeta.tables.reading import target_classes, target_text
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
-    """Scores of rows, whether each is positive, and perhaps its weight.
+class ScoredRows:
+    """ScoredRows of rows, whether each is positive, and perhaps its weight.
 
     Shape: all ``(n,)``; rows without a target are left out.
     """
@@ -32,7 +32,7 @@ class Scores:
 
 def read_scores(
     path: str | Path, target: str, score: str, positive: str | None = None, weight: str | None = None
-) -> Scores:
+) -> ScoredRows:
     """Read a column of scores and a target of two classes; a score that is no finite number is a TableError.
 
     >>> from tempfile import TemporaryDirectory
@@ -54,21 +54,19 @@ def read_scores(
             raise source.fault(error) from error
 
 
-def _read(source: Source, target: str, wanted: Sequence[str], positive: str | None) -> Scores:
+def _read(source: OpenTable, target: str, wanted: Sequence[str], positive: str | None) -> ScoredRows:
     classes, notes = target_classes(source, target, positive)
     label = target_text(source, target)
     rows = source.frame.with_row_index("\0row").filter(label.is_not_null())
     values = [_number(source, name) for name in wanted]
     positives = label.is_in(classes.spellings).alias("\0y")
     frame = rows.select("\0row", positives, *values).collect(engine="streaming")
-    for name in wanted:
-        _check(source, name, frame)
-    columns = [frame[name].to_numpy().astype(np.float64) for name in wanted]
+    score, *weight = (_finite(source, name, frame) for name in wanted)
     y = frame["\0y"].to_numpy().astype(np.int64)
-    return Scores(columns[0], y, columns[1] if len(columns) > 1 else None, classes.positive, tuple(notes))
+    return ScoredRows(score, y, weight[0] if weight else None, classes.positive, tuple(notes))
 
 
-def _number(source: Source, name: str) -> pl.Expr:
+def _number(source: OpenTable, name: str) -> pl.Expr:
     dtype = source.dtypes[name]
     if dtype.is_nested() or dtype.is_temporal() or dtype == pl.Binary:
         raise TableError(
@@ -77,18 +75,19 @@ def _number(source: Source, name: str) -> pl.Expr:
     return parsed(col(name), dtype, source.decimal).alias(name)
 
 
-def _check(source: Source, name: str, frame: pl.DataFrame) -> None:
-    """Every number must be there and finite."""
-    bad = frame.filter(~col(name).is_finite().fill_null(False))
-    if not bad.height:
-        return
-    row, value = int(bad["\0row"][0]), bad[name][0]
-    if value is None:  # as it stands in the file
+def _finite(source: OpenTable, name: str, frame: pl.DataFrame) -> NDArray[np.float64]:
+    """The numbers of a column, which must all be there and finite."""
+    numbers = frame[name].to_numpy().astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(numbers))
+    if not len(bad):
+        return numbers
+    row, value = frame["\0row"][int(bad[0])], frame[name][int(bad[0])]
+    if value is not None:
+        what = f"{value:g}"
+    else:  # as it stands in the file
         held = source.frame.slice(row, 1).select(col(name)).collect().item()
         what = "missing" if held is None or not str(held).strip() else f"{held!r}, no number,"
-    else:
-        what = f"{value:g}"
     raise TableError(
-        f"{source.path}: column {name!r} is {what} in row {row + 1}, and in {bad.height:,} of {frame.height:,} rows "
+        f"{source.path}: column {name!r} is {what} in row {row + 1}, and in {len(bad):,} of {frame.height:,} rows "
         "no finite number: fill it, or leave those rows out."
     )
