@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fbeta.decisions.steps import Steps, Vector
+from fbeta.decisions.rows import Vector
+from fbeta.decisions.steps import Steps
 
 #: Probabilities are kept this far from 0 and 1 before they are calibrated: a score of 0 must not outweigh all others.
 MARGIN = 1e-9
@@ -67,7 +68,7 @@ class Platt:
     def fit(cls, steps: Steps) -> Platt:
         """Maximise the likelihood by Newton steps, halved until they help."""
         of_logits = steps.kind == "probability"
-        steps = steps.thinned(PARTS)
+        steps = steps.at_knots(steps.knots(PARTS))
         x = logit(steps.scores) if of_logits else steps.scores
         # In rows, not in weight: weights that sum to one are not one row, and must not be smoothed as such.
         hit, miss = (np.diff(part) * steps.rows_per_weight for part in (steps.tp, steps.fp))

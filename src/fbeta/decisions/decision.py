@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fbeta.decisions.calibration import Platt, logit, sigmoid
 from fbeta.decisions.classes import Gains, best_gains
-from fbeta.decisions.kinds import KINDS, read_kind
-from fbeta.decisions.rules import Constant, Rule
-from fbeta.decisions.rules.constant import USUAL
-from fbeta.decisions.steps import Steps, Vector, read_array
+from fbeta.decisions.rows import KINDS, Vector, read_array, read_kind
+from fbeta.decisions.rules import USUAL, Constant, Rule
+from fbeta.decisions.steps import Steps
 from fbeta.decisions.threshold import Threshold
 from fbeta.decisions.tuning import tune
 from fbeta.metrics import Confusion, Metric, as_metric, title

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fbeta.decisions.steps import Steps, Vector, score_cells
+from fbeta.decisions.problem import Problem
+from fbeta.decisions.rows import Vector
+from fbeta.decisions.steps import Steps, score_cells
 from fbeta.metrics import Confusion, Metric
 
 #: About so many cuts are remembered, enough to see how the argmax moves.
@@ -59,26 +61,13 @@ class Evidence:
     prevalence: float | None = None
 
     @classmethod
-    def of(
-        cls,
-        steps: Steps,
-        metric: Metric,
-        index: int,
-        follows: float,
-        allowed: NDArray[np.bool_] | None,
-        prevalence: float | None,
-    ) -> Evidence:
+    def of(cls, problem: Problem, index: int, follows: float) -> Evidence:
         """Keep the chosen cut, and some that divide positives and negatives into equal parts."""
+        steps = problem.observed
         knots = steps.knots(KNOTS, index)
-        return cls(
-            steps.at_knots(knots),
-            steps.cuts_at(knots),
-            metric,
-            int(np.searchsorted(knots, index)),
-            follows,
-            None if allowed is None else allowed[knots],
-            prevalence,
-        )
+        kept, place = steps.at_knots(knots), int(np.searchsorted(knots, index))
+        allowed = None if problem.allowed is None else problem.allowed[knots]
+        return cls(kept, steps.cuts_at(knots), problem.metric, place, follows, allowed, problem.prevalence)
 
     def at(self, cut: float) -> tuple[Confusion, int]:
         """Cells and rows called positive at another cut, to within one of the steps."""

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbeta.decisions.problem import Constraints, argbest
-from fbeta.decisions.steps import Steps, Vector
+from fbeta.decisions.rows import Vector
+from fbeta.decisions.steps import Steps
 from fbeta.metrics import Metric
 
 #: Coordinate ascent stops when a round gains less, or after so many rounds.

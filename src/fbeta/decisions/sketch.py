@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fbeta.decisions.calibration import sigmoid
-from fbeta.decisions.choice import threshold_of
 from fbeta.decisions.problem import Constraints, Problem
+from fbeta.decisions.rows import Vector, read_rows
 from fbeta.decisions.rules import Rule, as_rule
-from fbeta.decisions.steps import Steps, Vector, read_rows, score_cells
+from fbeta.decisions.steps import Steps, score_cells
 from fbeta.decisions.threshold import Threshold
 from fbeta.metrics import Confusion, as_metric
 
@@ -142,7 +142,7 @@ class Sketch:
     ) -> Threshold:
         """The cut by a rule among the ends of bins; arguments as in `fbeta.tune`."""
         constraints = Constraints.read(subject_to, budget)
-        return threshold_of(Problem.read(self.steps, metric, constraints, prevalence), as_rule(rule))
+        return as_rule(rule).threshold(Problem.read(self.steps, metric, constraints, prevalence))
 
     def lost(self, metric: Any) -> float:
         """At most so much more would the best cut of all scores have scored than the best end of a bin.
