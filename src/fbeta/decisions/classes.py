@@ -55,12 +55,6 @@ def best_gains(p: Vector, target: Vector, metric: Metric, weight: Vector | None,
 
     Shape: `p` (rows sum to 1) and `target` ``(n, K)``, `weight` ``(n,)``.
 
-    >>> from fbeta import FBeta
-    >>> p = np.array([[0.6, 0.4], [0.7, 0.3], [0.9, 0.1], [0.6, 0.4]])
-    >>> y = np.array([[0, 1], [1, 0], [1, 0], [0, 1]])
-    >>> best_gains(p, y, FBeta(1), None, "exact")(p).argmax(1)
-    array([1, 0, 0, 1])
-
     Reference: [narasimhan2015]
     """
     chosen, flat = as_rule(rule), Gains(np.ones(p.shape[1]), np.zeros(p.shape[1]))

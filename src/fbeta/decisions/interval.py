@@ -140,5 +140,4 @@ class Evidence:
         c = Confusion(tp, fp, fn, tn)
         if self.prevalence is not None:
             c = Confusion(*(x * self._total for x in c.at_prevalence(self.prevalence)))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(score_cells(self.metric, c), dtype=np.float64)
+        return score_cells(self.metric, c)

@@ -46,55 +46,41 @@ class Constraints:
 
     def met(self, steps: Steps) -> NDArray[np.bool_] | None:
         """Which cuts meet everything, perhaps none; None if nothing is asked."""
-        return np.logical_and.reduce([x.met for x in self._measure(steps)]) if self else None
+        return np.logical_and.reduce([_gap(*x[1:]) <= 0 for x in self._measure(steps)]) if self else None
 
     def shortfall(self, steps: Steps) -> Vector:
         """How far each cut is from meeting everything: 0 where it does."""
-        gaps = [np.maximum(x.bound - x.values, 0.0) / max(1.0, abs(x.least)) for x in self._measure(steps)]
-        total: Vector = np.sum(gaps, axis=0)
+        total: Vector = np.sum([np.maximum(_gap(*x[1:]), 0.0) for x in self._measure(steps)], axis=0)
         return np.where(np.isnan(total), np.inf, total)
 
     def nearest(self, steps: Steps) -> str:
         """What is asked, and, as no cut meets all of it, how near each comes while the others are met."""
-        measured, advice = self._measure(steps), []
-        for x in measured:
-            others = [o.met for o in measured if o is not x]
-            rest = np.logical_and.reduce(others) if others else np.ones(x.values.size, dtype=bool)
-            if not rest.any() or np.isnan(x.values[rest]).all():
-                continue
-            best = float(np.nanmax(x.values[rest]))
-            # Rounded down, so that asking for the printed number succeeds.
-            reached = f"reaches {np.floor(best * 1e4) / 1e4:.10g}" if x.metric else f"go down to {-best:g}"
-            advice.append(f"{x.metric or 'alerts'} {reached}{' while the rest is met' if others else ''}")
-        asked = " and ".join(
-            f"{x.metric} ≥ {x.least:g}" if x.metric else f"at most {self.budget:g} alerts" for x in measured
-        )
+        measured = self._measure(steps)
+        met = np.array([_gap(values, least) <= 0 for _, values, least in measured])
+        asked, advice = [], []
+        for k, (metric, values, least) in enumerate(measured):
+            asked.append(f"{metric} ≥ {least:g}" if metric else f"at most {-least:g} alerts")
+            reachable = values[np.delete(met, k, axis=0).all(axis=0)]
+            if not np.isnan(reachable).all():
+                best = float(np.nanmax(reachable))
+                # Rounded down, so that asking for the printed number succeeds.
+                rounded = f"{np.floor(best * 1e4) / 1e4:.10g}"
+                near = f"{metric} reaches {rounded}" if metric else f"alerts go down to {-best:g}"
+                advice.append(f"{near} while the rest is met" if len(measured) > 1 else near)
         nearest = ", ".join(advice) or "no two of them can be met together"
-        return f"{asked}: {nearest}. Ask for that or less."
+        return f"{' and '.join(asked)}: {nearest}. Ask for that or less."
 
-    def _measure(self, steps: Steps) -> list[_Measured]:
-        asked = [_Measured(str(m), steps.values(m), least) for m, least in self.at_least]
-        if self.budget is not None:
-            asked.append(_Measured("", -(steps.tp + steps.fp), -self.budget))
-        return asked
+    def _measure(self, steps: Steps) -> list[tuple[str, Vector, float]]:
+        """Each constraint: its metric (none for a budget), the value at every cut and the least it must be."""
+        asked = [(str(metric), steps.values(metric), least) for metric, least in self.at_least]
+        return asked if self.budget is None else [*asked, ("", -(steps.tp + steps.fp), -self.budget)]
 
 
-@dataclass(frozen=True)
-class _Measured:
-    """A constraint: its metric (none for a budget), the value at every cut and the least it must be."""
-
-    metric: str
-    values: Vector
-    least: float
-
-    @property
-    def bound(self) -> float:
-        # A share that was meant to be met exactly must not fail by a rounding error.
-        return self.least - 1e-12 * max(1.0, abs(self.least))
-
-    @property
-    def met(self) -> NDArray[np.bool_]:
-        return np.asarray(self.values >= self.bound)
+def _gap(values: Vector, least: float) -> Vector:
+    """How much is missing, relative to what is asked; at most 0 where nothing is."""
+    scale = max(1.0, abs(least))
+    # A share that was meant to be met exactly must not fail by a rounding error.
+    return (least - 1e-12 * scale - values) / scale
 
 
 @dataclass(frozen=True)

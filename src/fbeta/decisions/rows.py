@@ -18,8 +18,8 @@ KINDS = ("probability", "logit", "score")
 SMALLEST, LARGEST = 1e-100, 1e100
 
 
-def read_array(name: str, x: Any) -> NDArray[Any]:
-    """Read what a user hands in, tensors included, as an array of numbers."""
+def read_array(name: str, x: Any, dtype: Any = None) -> NDArray[Any]:
+    """Read what a user hands in, tensors included, as an array of numbers, by default of their own type."""
     if hasattr(x, "detach"):
         x = x.detach().cpu()
         x = x.float() if "bfloat16" in str(x.dtype) else x  # a type that NumPy does not have
@@ -29,7 +29,7 @@ def read_array(name: str, x: Any) -> NDArray[Any]:
             f"{name} must hold numbers; got {found.dtype}. Map your labels to 0 and 1 first, "
             "for example y == 'fraud'."
         )
-    return found
+    return found if dtype is None else found.astype(dtype, copy=False)
 
 
 def read_rows(
@@ -39,7 +39,7 @@ def read_rows(
     s, y = read_array("scores", scores), read_array("target", target)
     # Whole numbers, and floats wider than double, are compared as doubles: `decide` does so too.
     s = s if s.dtype.kind == "f" and s.dtype.itemsize <= 8 else s.astype(np.float64)
-    w = None if weight is None else read_array("weight", weight).astype(np.float64)
+    w = None if weight is None else read_array("weight", weight, np.float64)
     if s.ndim != 1 or s.shape != y.shape or (w is not None and s.shape != w.shape):
         got = f"{s.shape}, {y.shape}" + ("" if w is None else f", {w.shape}")
         raise ValueError(f"scores, target and weight must be vectors of one length; got {got}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,13 +28,10 @@ class Binned(Steps):
 
     ends: Vector = field(default_factory=lambda: np.empty(0))
 
-    def cuts(self) -> Vector:
-        """The lower ends of the bins that hold rows, between +inf and −inf."""
-        return np.concatenate([[np.inf], self.ends[:-1], [-np.inf]])
-
     def cuts_at(self, indices: NDArray[np.intp]) -> Vector:
-        """The cuts that call the first so many bins positive."""
-        return self.cuts()[indices]
+        """The cuts that call the first so many bins positive: lower ends, between +inf and −inf."""
+        found: Vector = np.concatenate([[np.inf], self.ends[:-1], [-np.inf]])[indices]
+        return found
 
     def index(self, cut: float) -> int:
         """How many bins lie at or above a cut that `snap` gave."""
@@ -44,9 +41,8 @@ class Binned(Steps):
         """The nearest cut between bins."""
         if np.isinf(cut):
             return cut
-        known = self.cuts()
-        near = known[1:-1]
-        return float(near[np.argmin(np.abs(near - cut))]) if near.size else float(known[-1])
+        near = self.ends[:-1]
+        return float(near[np.argmin(np.abs(near - cut))]) if near.size else -np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +110,9 @@ class Sketch:
             )
         at = np.searchsorted(self.edges, s.astype(np.float64, copy=False), side="right")
         v = np.ones(s.size) if w is None else w
-        parts = [
-            np.bincount(at, x, minlength=self.bins) for x in (v * y, v * (1 - y), np.ones(s.size), v * v)
-        ]
-        return self._with(self.counts + np.stack(parts))
+        parts = v * y, v * (1 - y), np.ones(s.size), v * v
+        added = [np.bincount(at, part, minlength=self.bins) for part in parts]
+        return replace(self, counts=self.counts + np.stack(added))
 
     def merge(self, *others: Sketch) -> Sketch:
         """One sketch of all rows; the grids must be the same."""
@@ -126,7 +121,7 @@ class Sketch:
             if other._grid != self._grid:
                 raise ValueError(f"Only sketches with the same bins merge; got {self} and {other}.")
             total = total + other.counts
-        return self._with(total)
+        return replace(self, counts=total)
 
     def __add__(self, other: Sketch) -> Sketch:
         return self.merge(other)
@@ -172,28 +167,16 @@ class Sketch:
         ends = np.concatenate([self.edges[::-1], [-np.inf]])
         x = np.linspace(self.low, self.high, self.bins - 1)
         middles = np.concatenate([[x[0]], (x[1:] + x[:-1]) / 2, [x[-1]]])[::-1]
+        scores = (middles if self.logits else sigmoid(middles))[filled]
         tp, fp, called = (np.append(0.0, np.cumsum(part[filled])) for part in (hit, miss, rows))
         share = float(hit.sum() + miss.sum()) / squares.sum() if squares.sum() > 0 else 1.0
-        return Binned(
-            (middles if self.logits else sigmoid(middles))[filled],
-            tp,
-            fp,
-            called.astype(np.int64),
-            share,
-            kind="logit" if self.logits else "probability",
-            ends=ends[filled],
-        )
+        kind = "logit" if self.logits else "probability"
+        return Binned(scores, tp, fp, called.astype(np.int64), share, kind=kind, ends=ends[filled])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: the grid, and the bins that hold rows."""
         filled = np.flatnonzero(self.counts[2])
-        grid = {
-            "bins": int(self.bins),
-            "low": float(self.low),
-            "high": float(self.high),
-            "logits": self.logits,
-        }
-        return {**grid, "filled": filled.tolist(), "counts": self.counts[:, filled].tolist()}
+        return {**self._grid, "filled": filled.tolist(), "counts": self.counts[:, filled].tolist()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Sketch:
@@ -206,20 +189,15 @@ class Sketch:
         try:
             made = cls(int(data["bins"]), float(data["low"]), float(data["high"]), bool(data["logits"]))
             counts = np.zeros_like(made.counts)
-            filled, found = (
-                np.array(data["filled"], dtype=np.int64),
-                np.array(data["counts"], dtype=np.float64),
-            )
+            filled, found = np.array(data["filled"], dtype=np.int64), np.array(data["counts"], dtype=float)
             if found.shape != (_PARTS, filled.size):
                 raise ValueError(f"counts of shape {found.shape} for {filled.size} bins")
             counts[:, filled] = found
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise ValueError(f"This is not what Sketch.to_dict wrote ({error}); write it again.") from error
-        return made._with(counts)
+        return replace(made, counts=counts)
 
     @property
-    def _grid(self) -> tuple[int, float, float, bool]:
-        return self.bins, self.low, self.high, self.logits
-
-    def _with(self, counts: NDArray[np.float64]) -> Sketch:
-        return Sketch(*self._grid, counts)
+    def _grid(self) -> dict[str, Any]:
+        low, high = float(self.low), float(self.high)
+        return {"bins": int(self.bins), "low": low, "high": high, "logits": self.logits}

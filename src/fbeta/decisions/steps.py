@@ -73,20 +73,15 @@ class Steps:
         So all scores are sorted, and once more those of the rarer class, which are then found among all.
         """
         ordered = np.sort(s)
-        new = np.empty(s.size, dtype=bool)
-        new[0] = True
-        np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+        new = np.append(True, ordered[1:] != ordered[:-1])
         if new.all():
             distinct, called = ordered, np.arange(s.size + 1)
         else:
             starts = np.flatnonzero(new)
-            distinct = ordered[starts]
-            called = np.zeros(starts.size + 1, dtype=np.int64)
-            np.subtract(s.size, starts[::-1], out=called[1:])
+            distinct, called = ordered[starts], np.append(0, s.size - starts[::-1])
         rare = hit if 2 * n1 <= s.size else ~hit
         there = np.bincount(np.searchsorted(distinct, np.sort(s[rare])), minlength=distinct.size)
-        caught = np.zeros(called.size)
-        np.cumsum(there[::-1], out=caught[1:])
+        caught = np.append(0.0, np.cumsum(there[::-1]))
         other = called - caught
         tp, fp = (caught, other) if rare is hit else (other, caught)
         return cls(distinct[::-1].astype(np.float64, copy=False), tp, fp, called, 1.0, dtype, kind)
@@ -113,7 +108,7 @@ class Steps:
 
     def cuts(self) -> Vector:
         """Every cut that can be told apart: +inf, midway between neighbours, −inf."""
-        return np.concatenate([[np.inf], self._between(self.scores[:-1], self.scores[1:]), [-np.inf]])
+        return self.cuts_at(np.arange(self.tp.size))
 
     def cuts_at(self, indices: NDArray[np.intp]) -> Vector:
         """The cuts that call the first so many distinct scores positive."""
