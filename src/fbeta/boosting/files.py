@@ -133,9 +133,7 @@ def _plain_classes(classes: NDArray[Any]) -> NDArray[Any]:
     if classes.dtype.kind == "O" and all(isinstance(x, str) for x in classes):
         classes = classes.astype(str)
     if classes.dtype.kind not in KINDS:
-        raise ValueError(
-            f"Labels of type {classes.dtype} cannot be written to JSON; train with strings or numbers."
-        )
+        raise ValueError(f"JSON cannot hold labels of type {classes.dtype}; train with strings or numbers.")
     return classes
 
 

@@ -148,9 +148,7 @@ def argbest(values: Vector, allowed: NDArray[np.bool_] | None, metric: Metric) -
         return first
     if np.isnan(values).all():
         where = "" if allowed is None else " that the constraints leave"
-        raise ValueError(
-            f"{metric} is NaN at every cut{where}; make it give a number where a denominator is zero."
-        )
+        raise ValueError(f"{metric} is NaN at every cut{where}; make it give a number where it divides by 0.")
     return int(np.nanargmax(values))
 
 

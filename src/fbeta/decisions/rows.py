@@ -47,9 +47,7 @@ def read_rows(
         raise ValueError("There are no scores to cut; got empty arrays.")
     if np.isnan(s).any() if infinite else not np.isfinite(s).all():
         kind = "NaN" if np.isnan(s).any() else "infinity"
-        raise ValueError(
-            f"scores hold {kind}, which no cut can decide; drop, impute or clip those rows first."
-        )
+        raise ValueError(f"scores hold {kind}, which no cut can decide; drop, impute or clip those rows.")
     if not ((y >= 0) & (y <= 1)).all():
         raise ValueError(
             "target must lie in [0, 1]; map your labels to 0 and 1 first. For more than two classes give one column "
@@ -60,9 +58,7 @@ def read_rows(
     with np.errstate(over="ignore"):
         total = 0.0 if w is None else float(w.sum())
     if total and not SMALLEST <= total <= LARGEST:
-        raise ValueError(
-            f"weight sums to {total:.3g}, whose products no float holds; divide all weights by the largest."
-        )
+        raise ValueError(f"weight sums to {total:.3g}, whose square no float holds; divide by the largest.")
     return s, y, w
 
 
@@ -87,6 +83,6 @@ def read_kind(kind: str | None, low: float, high: float, *, matters: bool, stack
         raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.{hint}")
     if kind == "probability" and not inside:
         raise ValueError(
-            f"Scores from {low:g} to {high:g} are no probabilities; say kind='logit' or kind='score'."
+            f"Scores from {low:g} to {high:g} are no probabilities; say kind='logit' or 'score'."
         )
     return kind

@@ -245,9 +245,7 @@ class Shrunk(Rule):
     def choose_together(self, problems: Sequence[Problem], constraints: Constraints) -> list[float]:
         """The means of the cuts that are best together and those expected to be; constraints are not pooled."""
         if constraints:
-            raise ValueError(
-                "Cuts halfway between two that meet pooled constraints need not meet them; use rule='exact'."
-            )
+            raise ValueError("Cuts between two that meet pooled constraints may not; use rule='exact'.")
         exact = Exact().choose_together(problems, constraints)
         plugin = Plugin(self.calibrate).choose_together(problems, constraints)
         return [self._between(*each) for each in zip(problems, exact, plugin, strict=True)]

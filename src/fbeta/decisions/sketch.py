@@ -79,16 +79,12 @@ class Sketch:
         if isinstance(self.bins, bool) or not isinstance(self.bins, int | np.integer) or self.bins < 4:
             raise ValueError(f"bins must be a whole number from 4; got {self.bins!r}.")
         if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
-            raise ValueError(
-                f"low and high must be finite logits, low < high; got {self.low!r}, {self.high!r}."
-            )
+            raise ValueError(f"low < high must be finite logits; got {self.low!r} and {self.high!r}.")
         counts = np.asarray(self.counts, dtype=np.float64)
         if counts.size == 0:
             counts = np.zeros((_PARTS, self.bins))
         if counts.shape != (_PARTS, self.bins) or not (np.isfinite(counts) & (counts >= 0)).all():
-            raise ValueError(
-                f"counts must be zero or more, of shape {(_PARTS, self.bins)}; got {counts.shape}."
-            )
+            raise ValueError(f"counts must be from 0, of shape {(_PARTS, self.bins)}; got {counts.shape}.")
         object.__setattr__(self, "counts", counts)
 
     @cached_property
@@ -106,7 +102,7 @@ class Sketch:
         s, y, w = read_rows(scores, target, weight)
         if not self.logits and not ((s >= 0) & (s <= 1)).all():
             raise ValueError(
-                "Scores outside [0, 1] are no probabilities; use Sketch(logits=True) for logits."
+                "Scores outside [0, 1] are no probabilities; for logits use Sketch(logits=True)."
             )
         at = np.searchsorted(self.edges, s.astype(np.float64, copy=False), side="right")
         v = np.ones(s.size) if w is None else w

@@ -68,9 +68,8 @@ class Threshold:
             raise ValueError("scores hold NaN, which no cut can decide; drop or impute those rows first.")
         value = np.asarray(self.value, dtype=np.float64)
         if value.ndim and tuple(s.shape[-1:]) != value.shape:
-            raise ValueError(
-                f"There are {value.size} cuts, one per column; got scores of shape {tuple(s.shape)}."
-            )
+            shape = tuple(s.shape)
+            raise ValueError(f"There are {value.size} cuts, one per column; got scores of shape {shape}.")
         return called(s, s.new_tensor(value.tolist())) if tensor else np.asarray(called(s, value))
 
     @cached_property
@@ -121,9 +120,7 @@ class Threshold:
         Reference: [saerens2002]
         """
         if self.columns or self.counts is None or self.metric is None:
-            raise ValueError(
-                "shift moves one cut that was tuned for a metric; shift each of `columns` on its own."
-            )
+            raise ValueError("shift moves one cut tuned for a metric; shift each of `columns` on its own.")
         if self.evidence is not None and self.evidence.steps.totals is not None:
             raise ValueError("Pooled columns have no one prevalence to shift to; tune with average='macro'.")
         to = check_prevalence(prevalence)

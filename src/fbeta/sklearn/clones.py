@@ -115,7 +115,7 @@ def scores_of(model: Any, X: Any, labels: Labels, method: str) -> Array:
         found = found[:, np.searchsorted(model.classes_, labels.classes)]
     if found.shape[1:] != (len(labels.classes),) and labels.kind != "binary":
         raise ValueError(
-            f"{name} gives shape {found.shape} for {len(labels.classes)} columns; one column each is needed."
+            f"{name} gives shape {found.shape}; one column is needed for each of {labels.classes}."
         )
     return np.asarray(logit(found) if method == "predict_proba" else found)
 

@@ -55,9 +55,7 @@ def inner_folds(
         if len(np.unique(kinds[train])) < len(np.unique(kinds)):
             raise ValueError("A training part of cv lacks a class that y has; use a stratified splitter.")
     if len(np.unique(y[fold >= 0], axis=0)) < 2:
-        raise ValueError(
-            "The test parts of cv hold one class only; use a stratified splitter or larger parts."
-        )
+        raise ValueError("The test parts of cv hold one class only; use a stratified splitter.")
     return fold
 
 

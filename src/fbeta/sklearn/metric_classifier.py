@@ -148,9 +148,7 @@ class MetricClassifier(Decider):
                 check_whole(name, number, ", or 'auto'")
         sizes = () if self.hidden == AUTO else _sizes(self.hidden)
         if not all(isinstance(size, int | np.integer) and size > 0 for size in sizes):
-            raise ValueError(
-                f"hidden must hold the units of each layer, for example (64,); got {self.hidden!r}."
-            )
+            raise ValueError(f"hidden must hold the units of each layer, such as (64,); got {self.hidden!r}.")
         for name, missing in (("alpha", None), ("learning_rate", AUTO)):
             size = getattr(self, name)
             if size != missing and not (isinstance(size, int | float | np.number) and 0 <= size < np.inf):

@@ -82,9 +82,7 @@ def _labels(true: NDArray[Any], called: NDArray[Any], average: str, pos_label: A
     # A part of the data may hold one class only; which, its rows cannot say.
     only = classes[0]
     if pos_label is None and classes.dtype.kind not in "biuf":
-        raise ValueError(
-            f"All rows are {only!r}, and whether that is the positive class is not known; give pos_label."
-        )
+        raise ValueError(f"All rows are {only!r}, which may be positive or not; give pos_label.")
     positive = only > 0 if pos_label is None else only == pos_label
     other = np.array([only, only], dtype=object)
     other[0 if positive else 1] = None
