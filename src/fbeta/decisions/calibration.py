@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fbeta.decisions.rows import Vector
+from fbeta.decisions.inputs import Vector
 from fbeta.decisions.steps import Steps
 
 #: Probabilities are kept this far from 0 and 1 before they are calibrated: a score of 0 must not outweigh all others.

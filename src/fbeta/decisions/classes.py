@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fbeta.decisions.rows import Vector
+from fbeta.decisions.inputs import Vector
 from fbeta.decisions.rules import Constant, Exact, Plugin, Shrunk, as_rule
 from fbeta.decisions.tuning import tune
 from fbeta.metrics import Confusion, Metric

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fbeta.decisions.calibration import Platt, logit, sigmoid
 from fbeta.decisions.classes import Gains, best_gains
-from fbeta.decisions.rows import KINDS, Vector, read_array, read_kind
+from fbeta.decisions.inputs import KINDS, Vector, read_array, read_kind
 from fbeta.decisions.rules import USUAL, Constant, Rule
 from fbeta.decisions.steps import Steps
 from fbeta.decisions.threshold import Threshold

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fbeta.decisions.inputs import Vector
 from fbeta.decisions.problem import Problem
-from fbeta.decisions.rows import Vector
 from fbeta.decisions.steps import Steps, score_cells
 from fbeta.metrics import Confusion, Metric
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fbeta.decisions.inputs import Vector
 from fbeta.decisions.problem import Constraints, argbest
-from fbeta.decisions.rows import Vector
 from fbeta.decisions.steps import Steps
 from fbeta.metrics import Metric
 

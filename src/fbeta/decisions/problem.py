@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fbeta.decisions.rows import Vector
+from fbeta.decisions.inputs import Vector
 from fbeta.decisions.steps import Steps
 from fbeta.metrics import Metric, as_metric, check_prevalence
 

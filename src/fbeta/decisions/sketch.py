@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fbeta.decisions.calibration import sigmoid
+from fbeta.decisions.inputs import Vector, read_rows
 from fbeta.decisions.problem import Constraints, Problem
-from fbeta.decisions.rows import Vector, read_rows
 from fbeta.decisions.rules import Rule, as_rule
 from fbeta.decisions.steps import Steps, score_cells
 from fbeta.decisions.threshold import Threshold

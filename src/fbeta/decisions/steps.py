@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fbeta.decisions.rows import Vector, read_rows
+from fbeta.decisions.inputs import Vector, read_rows
 from fbeta.metrics import Confusion, Metric
 
 #: Cuts whose cells are scored at once: few enough to stay in the processor's cache.

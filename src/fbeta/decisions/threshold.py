@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from fbeta.decisions.calibration import Platt, logit, sigmoid
+from fbeta.decisions.inputs import read_array
 from fbeta.decisions.interval import Evidence, Interval
-from fbeta.decisions.rows import read_array
 from fbeta.metrics import Confusion, Metric, as_metric, check_prevalence
 from fbeta.metrics.confusion import called
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fbeta.decisions.inputs import read_array, read_kind
 from fbeta.decisions.problem import Constraints, Problem
-from fbeta.decisions.rows import read_array, read_kind
 from fbeta.decisions.rules import Rule, as_rule
 from fbeta.decisions.steps import Steps
 from fbeta.decisions.threshold import Threshold
