@@ -58,7 +58,9 @@ def read_rows(
     with np.errstate(over="ignore"):
         total = 0.0 if w is None else float(w.sum())
     if total and not SMALLEST <= total <= LARGEST:
-        raise ValueError(f"weight sums to {total:.3g}, whose square no float holds; divide by the largest.")
+        raise ValueError(
+            f"weight sums to {total:.3g}, whose products no float holds; divide all weights by the largest."
+        )
     return s, y, w
 
 
