@@ -13,16 +13,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fbeta.boosting.lgbm import LGBMMetricClassifier as LGBMMetricClassifier
-    from fbeta.boosting.xgb import XGBMetricClassifier as XGBMetricClassifier
+    from fbeta.boosting.classifier import LGBMMetricClassifier as LGBMMetricClassifier
+    from fbeta.boosting.classifier import XGBMetricClassifier as XGBMetricClassifier
     from fbeta.learners.objectives import lightgbm_objective as lightgbm_objective
     from fbeta.learners.objectives import xgboost_objective as xgboost_objective
 
+#: What each name needs, and where it lives.
 _HOME = {
-    "XGBMetricClassifier": "fbeta.boosting.xgb",
-    "LGBMMetricClassifier": "fbeta.boosting.lgbm",
-    "xgboost_objective": "fbeta.learners.objectives",
-    "lightgbm_objective": "fbeta.learners.objectives",
+    "XGBMetricClassifier": ("xgboost", "fbeta.boosting.classifier"),
+    "LGBMMetricClassifier": ("lightgbm", "fbeta.boosting.classifier"),
+    "xgboost_objective": ("numpy", "fbeta.learners.objectives"),
+    "lightgbm_objective": ("numpy", "fbeta.learners.objectives"),
 }
 
 __all__ = ["LGBMMetricClassifier", "XGBMetricClassifier", "lightgbm_objective", "xgboost_objective"]
@@ -31,14 +32,12 @@ __all__ = ["LGBMMetricClassifier", "XGBMetricClassifier", "lightgbm_objective", 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'fbeta.boosting' has no attribute {name!r}")
+    library, home = _HOME[name]
     try:
-        value = getattr(importlib.import_module(_HOME[name]), name)
+        importlib.import_module(library)
+        value = getattr(importlib.import_module(home), name)
     except ImportError as error:
-        if "fbeta[boosting]" in str(error):
-            raise
-        raise ImportError(
-            f"{name} needs an extra: pip install 'fbeta[boosting]' ({error.__cause__ or error})"
-        ) from error
+        raise ImportError(f"{name} needs an extra: pip install 'fbeta[boosting]' ({error})") from error
     globals()[name] = value
     return value
 

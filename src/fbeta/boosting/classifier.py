@@ -1,4 +1,4 @@
-"""What both boosters' estimators share: the learner of `fbeta.learners`, and the decision on its out-of-fold scores."""
+"""Estimators of both boosters: the learner of `fbeta.learners`, and the decision on its out-of-fold scores."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fbeta.boosting import files
 from fbeta.learners import Goal, Rows
 from fbeta.learners.booster import BoosterLearner
+from fbeta.learners.models.lightgbm import LightGBM
+from fbeta.learners.models.xgboost import XGBoost
 from fbeta.metrics import as_metric
-from fbeta.sklearn.cv import inner_folds
-from fbeta.sklearn.decider import Decider
-from fbeta.sklearn.labels import Array, Labels
+from fbeta.sklearn.decider import Decider, check_whole
+from fbeta.sklearn.labels import Array
 
 #: What to do about features that scikit-learn refuses, by its words.
 REMEDIES = {
@@ -26,6 +27,17 @@ REMEDIES = {
 }
 #: What the estimator decides itself, and `params` may not.
 OWN = {"objective", "num_class", "base_score", "boost_from_average", "scale_pos_weight", "is_unbalance"}
+#: What goes to the library, None for its default.
+TREES = [
+    "learning_rate",
+    "max_depth",
+    "min_child_weight",
+    "subsample",
+    "colsample_bytree",
+    "reg_alpha",
+    "reg_lambda",
+    "n_jobs",
+]
 
 
 @dataclass(eq=False, repr=False)
@@ -34,7 +46,7 @@ class BoosterClassifier(Decider):
 
     average: ClassVar[str] = "binary"  # type: ignore[misc]
     _learner: ClassVar[type[BoosterLearner]]
-    #: The library's own names of parameters that have other ones here, or are arguments of their own.
+    #: The library's own names of parameters, where they differ from these or are not in `TREES`.
     _names: ClassVar[Mapping[str, str]]
 
     metric: Any = "fbeta:beta=1"
@@ -71,13 +83,12 @@ class BoosterClassifier(Decider):
         `sample_weight` multiplies the costs, and weighs rows for the cut. `groups` stay together in a fold.
         """
         self._check()
-        X, y, weight, groups, _ = self._read_rows(self._table(X, reset=True), y, sample_weight, groups)
-        self.labels_ = self._labels(y)
-        self.classes_ = self.labels_.classes
-        target, seed = self.labels_.columns(y), self._seed()
-        rows = Rows(X, target, inner_folds(self.cv, target[:, 0].astype(np.int64), X, groups, seed), weight)
-        given = {name: getattr(self, ours) for ours, name in self._names.items()}
-        given = {name: value for name, value in given.items() if value is not None}
+        given = self._read_rows(self._table(X, reset=True), y, sample_weight, groups)
+        target, fold, seed = self._divide(given)
+        rows = Rows(given.X, target, fold, given.weight)
+        names = {**dict(zip(TREES, TREES, strict=True)), **self._names}
+        params = {name: getattr(self, ours) for ours, name in names.items()}
+        params = {name: value for name, value in params.items() if value is not None}
         learner = self._learner(
             rounds=self.n_estimators,
             patience=self.early_stopping_rounds,
@@ -85,16 +96,13 @@ class BoosterClassifier(Decider):
             damping=self.damping,
             q=self.q,
             refit=not self.average_folds,
-            params={**given, **(self.params or {})},
+            params={**params, **(self.params or {})},
         )
         found = learner.fit_folds(rows, Goal(as_metric(self.metric)), [self.loss], seed=seed)[self.loss]
         self.models_: list[Any] = list(found.of_folds if self.average_folds else (found.model,))
-        self.n_rounds_, self.costs_, self.history_ = (
-            found.rounds,
-            found.extra["costs"],
-            found.extra["history"],
-        )
-        self._decide(*rows.held_out(found.scores), self.rule, "platt")
+        self.n_rounds_ = found.rounds
+        self.costs_, self.history_ = found.extra["costs"], found.extra["history"]
+        self._decide(*rows.held_out(found.scores), "platt")
         self.out_of_fold_ = self.decision_.log_odds(found.scores[:, 0])
         return self
 
@@ -108,19 +116,15 @@ class BoosterClassifier(Decider):
             raise ValueError(f"q must lie in [0, 1] (0: logarithm, 1: absolute error); got {self.q!r}.")
         if self.loss == "bce" and self.q:
             raise ValueError("q belongs to the tangent and the surrogate loss; leave it 0 with loss='bce'.")
-        for name in ("n_estimators", "early_stopping_rounds"):
-            value = getattr(self, name)
-            missing = value is None and name == "early_stopping_rounds"
-            if not missing and (
-                isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1
-            ):
-                raise ValueError(f"{name} must be an integer from 1; got {value!r}.")
+        check_whole("n_estimators", self.n_estimators)
+        if self.early_stopping_rounds is not None:
+            check_whole("early_stopping_rounds", self.early_stopping_rounds)
         if taken := sorted(OWN & set(self.params or {})):
             raise ValueError(
                 f"{type(self).__name__} sets {', '.join(taken)} itself, from loss and metric; leave it out of params."
             )
 
-    def _labels(self, y: Any) -> Labels:
+    def _read_labels(self, y: Any, classes: Any = None) -> None:
         check_classification_targets(y)
         kind = type_of_target(y, input_name="y")
         if kind != "binary":
@@ -129,7 +133,7 @@ class BoosterClassifier(Decider):
                 f"Only binary classification is supported. The type of the target is {kind}; for the mean over "
                 f"classes (macro) wrap it: sklearn.multiclass.OneVsRestClassifier({type(self).__name__}(pos_label=1))."
             )
-        return Labels.read(y, pos_label=self.pos_label)
+        super()._read_labels(y, classes)
 
     def _table(self, X: Any, reset: bool) -> Any:
         try:
@@ -150,8 +154,7 @@ class BoosterClassifier(Decider):
 
     def _scores(self, X: Any) -> Array:
         rows = self._table(X, reset=False)
-        mean: Array = np.mean([model(rows) for model in self.models_], axis=0)
-        return mean
+        return np.asarray(np.mean([model(rows) for model in self.models_], axis=0))
 
     def save_model(self, path: str | Path) -> None:
         """Write one file: the library's own models, and a small JSON with metric, decision, costs and classes.
@@ -170,5 +173,87 @@ class BoosterClassifier(Decider):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
-        tags.classifier_tags.multi_class = False
         return tags
+
+
+@dataclass(eq=False, repr=False)
+class XGBMetricClassifier(BoosterClassifier):
+    r"""XGBoost, trained and cut for a metric.
+
+    .. math:: c_1 \propto \frac{\partial M/\partial t}{\pi}, \qquad c_0 \propto \frac{-\partial M/\partial u}{1 - \pi}
+              \qquad \text{at the out-of-fold operating point}
+
+    - `metric`: a `Metric`, a spec such as "fbeta:beta=2", or a function of (tp, fp, fn, tn).
+    - `loss`: "tangent" (XGBoost's own logistic loss with class costs from the fixed point of `fbeta.learners`; with
+      `q` > 0 a custom objective), "bce" (no costs: only the cut is the metric's) or "surrogate" (the paper's).
+    - `rule`: the cut, from out-of-fold scores: "shrunk", "exact", "plugin", "constant" (see `fbeta.decisions`), or
+      "own" for the loss's own cut at log odds 0.
+    - `cv`: folds: None (five, fewer where a class is small), a number, or a splitter. `average_folds`: keep the
+      models of the folds and average their scores instead of one more fit on all rows; better as a rule, and
+      slower to predict.
+    - `early_stopping_rounds`: stop where the metric of the out-of-fold rows has not risen for so many rounds;
+      `n_estimators` is then the most there may be.
+    - `rounds`, `damping`: of the fixed point. `pos_label`: the positive class; None is the rarer one.
+    - `n_estimators` … `reg_lambda`, `n_jobs`: XGBoost's own, None its defaults; `params`: any others, by its names.
+      Only `max_delta_step` is 3, without which rare positives make it diverge.
+
+    Fitted: `classes_`, `positive_`, `costs_` (c₀, c₁), `decision_`, `cuts_`, `n_rounds_`, `models_`, `history_`,
+    `out_of_fold_` (log odds of the rows by models that did not see them), `boundary_` (log odds of the loss's own cut).
+
+    Shape: X ``(n, d)``, dense or CSR, NaN is a missing value; y ``(n,)`` with two classes.
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = XGBMetricClassifier("fbeta:beta=2", n_estimators=20, pos_label=0, n_jobs=1).fit(X, y)
+    >>> model.score(X, y) > 0.95, model.predict_proba(X).shape
+    (True, (569, 2))
+
+    Reference: [chen2016], [narasimhan2015]
+    """
+
+    _learner = XGBoost
+    _names: ClassVar = {"gamma": "gamma", "n_jobs": "nthread"}
+
+    _: KW_ONLY
+    gamma: float | None = None
+
+
+@dataclass(eq=False, repr=False)
+class LGBMMetricClassifier(BoosterClassifier):
+    r"""LightGBM, trained and cut for a metric.
+
+    .. math:: c_1 \propto \frac{\partial M/\partial t}{\pi}, \qquad c_0 \propto \frac{-\partial M/\partial u}{1 - \pi}
+              \qquad \text{at the out-of-fold operating point}
+
+    `n_estimators` … `reg_lambda` and `n_jobs` are LightGBM's own, None its defaults; `params`: any others, by its
+    names. Only `max_delta_step` is 3, without which rare positives make it diverge. Everything else: see
+    `XGBMetricClassifier`.
+
+    Shape: X ``(n, d)``, dense or CSR, NaN is a missing value; y ``(n,)`` with two classes.
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LGBMMetricClassifier("fbeta:beta=2", n_estimators=20, pos_label=0, n_jobs=1).fit(X, y)
+    >>> model.score(X, y) > 0.95, model.predict_proba(X).shape
+    (True, (569, 2))
+
+    Reference: [ke2017], [narasimhan2015]
+    """
+
+    _learner = LightGBM
+    _names: ClassVar = {
+        "num_leaves": "num_leaves",
+        "min_child_samples": "min_data_in_leaf",
+        "min_child_weight": "min_sum_hessian_in_leaf",
+        "subsample": "bagging_fraction",
+        "subsample_freq": "bagging_freq",
+        "colsample_bytree": "feature_fraction",
+        "reg_alpha": "lambda_l1",
+        "reg_lambda": "lambda_l2",
+        "n_jobs": "num_threads",
+    }
+
+    _: KW_ONLY
+    num_leaves: int | None = None
+    min_child_samples: int | None = None
+    subsample_freq: int | None = None

@@ -73,12 +73,9 @@ def load(estimator: BoosterClassifier, path: Path) -> None:
         raise ValueError(f"{path} holds no booster ({in_short(error)}); {_AGAIN}.") from error
     if said != FORMAT:
         raise ValueError(f"{path} says format {said!r:.40}, and this version reads {FORMAT!r}; {_AGAIN}.")
-    engine = estimator._learner.engine
+    engine, name = estimator._learner.engine, type(estimator).__name__
     if library != engine.library:
-        raise ValueError(
-            f"{path} holds a model of {library!r:.40}, which {type(estimator).__name__} cannot read; use the other "
-            "class."
-        )
+        raise ValueError(f"{path} holds a model of {library!r:.40}, not one of {name}; use the other class.")
     try:
         metric = as_metric(str(about["metric"]))
     except (KeyError, ValueError) as error:
@@ -89,14 +86,11 @@ def load(estimator: BoosterClassifier, path: Path) -> None:
         known = estimator.get_params(deep=False)
         params = {name: value for name, value in about["params"].items() if name in known}
         fitted = _fitted(about)
-        fitted["models_"] = [
-            Booster.read(engine, each, {engine.file: members[f"{k}/{engine.file}"]})
-            for k, each in enumerate(about["boosters"])
-        ]
-        if not fitted["models_"]:
-            raise ValueError("it has no booster")
-        if any(model.inputs != fitted["n_features_in_"] for model in fitted["models_"]):
-            raise ValueError("its boosters take another number of features")
+        native = [members[f"{k}/{engine.file}"] for k in range(len(about["boosters"]))]
+        each = zip(about["boosters"], native, strict=True)
+        fitted["models_"] = [Booster.read(engine, facts, {engine.file: data}) for facts, data in each]
+        if {model.inputs for model in fitted["models_"]} != {fitted["n_features_in_"]}:
+            raise ValueError("it has no booster, or one for another number of features")
     except DAMAGED as error:
         raise ValueError(f"{path} is damaged ({in_short(error)}); {_AGAIN}.") from error
     estimator.set_params(**params, metric=str(metric))
@@ -119,7 +113,7 @@ def _fitted(about: dict[str, Any]) -> dict[str, Any]:
     if positive not in (0, 1):
         raise ValueError("the positive class is neither the first nor the second")
     decision = Decision.from_dict(about["decision"])
-    if decision.several or len(decision.cuts) != 1:
+    if decision.several:
         raise ValueError("its decision is of several columns")
     names = [str(name) for name in about["feature_names"]]
     return {
@@ -139,24 +133,21 @@ def _plain_classes(classes: NDArray[Any]) -> NDArray[Any]:
     if classes.dtype.kind == "O" and all(isinstance(x, str) for x in classes):
         classes = classes.astype(str)
     if classes.dtype.kind not in KINDS:
-        raise ValueError(
-            f"Labels of type {classes.dtype} cannot be written to JSON; train with strings or numbers."
-        )
+        raise ValueError(f"JSON cannot hold labels of type {classes.dtype}; train with strings or numbers.")
     return classes
 
 
 def _plain_params(estimator: BoosterClassifier) -> dict[str, Any]:
     """Constructor arguments that JSON can hold: a loaded model predicts; it need not fit as before."""
-    given = {name: v for name, v in estimator.get_params(deep=False).items() if name != "metric"}
-    if isinstance(given["rule"], Rule):
-        given["rule"] = str(given["rule"])
-    if isinstance(given["pos_label"], np.generic):
-        given["pos_label"] = given["pos_label"].item()
     kept = {}
+    given = estimator.get_params(deep=False)
+    del given["metric"]  # it has a place of its own
     for name, value in given.items():
+        plain = str(value) if isinstance(value, Rule) else value
+        plain = plain.item() if name == "pos_label" and isinstance(plain, np.generic) else plain
         try:
-            json.dumps(value, allow_nan=False)
+            json.dumps(plain, allow_nan=False)
         except (TypeError, ValueError):
             continue
-        kept[name] = value
+        kept[name] = plain
     return kept

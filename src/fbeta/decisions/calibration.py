@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fbeta.decisions.steps import Steps, Vector
+from fbeta.decisions.inputs import Vector
+from fbeta.decisions.steps import Steps
 
 #: Probabilities are kept this far from 0 and 1 before they are calibrated: a score of 0 must not outweigh all others.
 MARGIN = 1e-9
@@ -17,21 +18,13 @@ PARTS = 4000
 
 
 def logit(p: Any, margin: float = MARGIN) -> Any:
-    """Log odds, finite at 0 and 1.
-
-    >>> float(logit(0.5))
-    0.0
-    """
+    """Log odds, finite at 0 and 1."""
     p = np.clip(p, margin, 1 - max(margin, 2.0**-53))
     return np.log(p) - np.log1p(-p)
 
 
 def sigmoid(z: Any) -> Any:
-    """The inverse of `logit`, without overflow and to the last digits of a small probability.
-
-    >>> float(sigmoid(0.0))
-    0.5
-    """
+    """The inverse of `logit`, without overflow and to the last digits of a small probability."""
     z = np.asarray(z, dtype=np.float64)
     small = np.exp(-np.abs(z))
     return np.where(z >= 0, 1.0, small) / (1.0 + small)
@@ -67,7 +60,7 @@ class Platt:
     def fit(cls, steps: Steps) -> Platt:
         """Maximise the likelihood by Newton steps, halved until they help."""
         of_logits = steps.kind == "probability"
-        steps = steps.thinned(PARTS)
+        steps = steps.at_knots(steps.knots(PARTS))
         x = logit(steps.scores) if of_logits else steps.scores
         # In rows, not in weight: weights that sum to one are not one row, and must not be smoothed as such.
         hit, miss = (np.diff(part) * steps.rows_per_weight for part in (steps.tp, steps.fp))
@@ -87,7 +80,8 @@ class Platt:
             f = at @ design
             return float((mass * np.logaddexp(0.0, f) - goal * f).sum())
 
-        here, found = np.array([0.0, base]), loss(np.array([0.0, base]))
+        here = np.array([0.0, base])
+        found = loss(here)
         for _ in range(50):
             p = sigmoid(here @ design)
             slope = design @ (goal - mass * p)

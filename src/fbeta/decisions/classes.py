@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from fbeta.decisions.inputs import Vector
 from fbeta.decisions.rules import Constant, Exact, Plugin, Shrunk, as_rule
-from fbeta.decisions.steps import Vector
 from fbeta.decisions.tuning import tune
 from fbeta.metrics import Confusion, Metric
 
@@ -37,6 +37,11 @@ class Gains:
         """Values of all calls."""
         return self.gain * p - self.offset
 
+    def mixed(self, other: Gains, share: Vector | float) -> Gains:
+        """A share of these and the rest of the others."""
+        gain = share * self.gain + (1 - share) * other.gain
+        return Gains(gain, share * self.offset + (1 - share) * other.offset)
+
 
 def best_gains(p: Vector, target: Vector, metric: Metric, weight: Vector | None, rule: Any) -> Gains:
     r"""Find gains and offsets for the macro average of a metric over classes that exclude each other.
@@ -50,29 +55,21 @@ def best_gains(p: Vector, target: Vector, metric: Metric, weight: Vector | None,
 
     Shape: `p` (rows sum to 1) and `target` ``(n, K)``, `weight` ``(n,)``.
 
-    >>> from fbeta import FBeta
-    >>> p = np.array([[0.6, 0.4], [0.7, 0.3], [0.9, 0.1], [0.6, 0.4]])
-    >>> y = np.array([[0, 1], [1, 0], [1, 0], [0, 1]])
-    >>> best_gains(p, y, FBeta(1), None, "exact")(p).argmax(1)
-    array([1, 0, 0, 1])
-
     Reference: [narasimhan2015]
     """
-    chosen = as_rule(rule)
+    chosen, flat = as_rule(rule), Gains(np.ones(p.shape[1]), np.zeros(p.shape[1]))
     if isinstance(chosen, Constant):
-        return Gains(np.ones(p.shape[1]), np.zeros(p.shape[1]))
-    if isinstance(chosen, Exact):
-        return _climb(p, target, metric, weight)
+        return flat
     if isinstance(chosen, Plugin):
         return _climb(p, p, metric, weight)
+    if isinstance(chosen, Exact):
+        return _climb(p, target, metric, weight)
     if isinstance(chosen, Shrunk):
-        seen, expected = _climb(p, target, metric, weight), _climb(p, p, metric, weight)
-        rows = target.sum(0)
-        w = np.array([chosen.weight_of_exact(n) for n in rows])
-        return Gains(w * seen.gain + (1 - w) * expected.gain, w * seen.offset + (1 - w) * expected.offset)
-    columns = [(p[:, k], target[:, k]) for k in range(p.shape[1])]
+        w = np.array([chosen.weight_of_exact(n) for n in target.sum(0)])
+        return _climb(p, target, metric, weight).mixed(_climb(p, p, metric, weight), w)
+    columns = zip(p.T, target.T, strict=True)
     cuts = [float(tune(*c, metric, weight, kind="probability", rule=chosen).value) for c in columns]
-    return Gains(np.ones(p.shape[1]), np.clip(cuts, -1.0, 2.0))
+    return Gains(flat.gain, np.clip(cuts, -1.0, 2.0))
 
 
 def _climb(p: Vector, target: Vector, metric: Metric, weight: Vector | None) -> Gains:
@@ -94,7 +91,6 @@ def _climb(p: Vector, target: Vector, metric: Metric, weight: Vector | None) -> 
         # Only differences between classes count, so the scale is free; a class without a slope keeps its place.
         scale = (g1 + g0)[sound].mean()
         gain, offset = np.where(sound, (g1 + g0) / scale, here.gain), np.where(sound, g0 / scale, here.offset)
-        keep = 0.5 if step else 0.0
-        here = Gains(keep * here.gain + (1 - keep) * gain, keep * here.offset + (1 - keep) * offset)
+        here = here.mixed(Gains(gain, offset), 0.5 if step else 0.0)
     assert best is not None
     return best

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from fbeta.decisions.calibration import Platt, logit, sigmoid
 from fbeta.decisions.classes import Gains, best_gains
-from fbeta.decisions.kinds import KINDS, read_kind
+from fbeta.decisions.inputs import KINDS, Vector, read_array, read_kind
 from fbeta.decisions.rules import Constant, Rule
 from fbeta.decisions.rules.constant import USUAL
-from fbeta.decisions.steps import Steps, Vector, read_array
+from fbeta.decisions.steps import Steps
 from fbeta.decisions.threshold import Threshold
 from fbeta.decisions.tuning import tune
 from fbeta.metrics import Confusion, Metric, as_metric, title
@@ -80,7 +80,7 @@ class Decision:
 
         Shape: `scores` and `target` ``(n,)`` or ``(n, K)``, `weight` ``(n,)``.
         """
-        s = read_array("scores", scores).astype(np.float64, copy=False)
+        s = read_array("scores", scores, np.float64)
         y = read_array("target", target)
         if s.shape != y.shape or s.ndim not in (1, 2) or s.size == 0:
             raise ValueError(f"scores and target must be alike, (n,) or (n, K); got {s.shape} and {y.shape}.")
@@ -92,7 +92,6 @@ class Decision:
         made = cls(kind, platts, (), goal, None, True)
         p = made.probability(s)
         own = isinstance(rule, str) and rule == "own"
-        rules = [_own(platt, kind) for platt in platts] if own else [rule] * len(platts)
         if exclusive and not own:  # boundaries against the rest do not say which class to call
             p = _normalised(p)
             gains = best_gains(p, y.astype(np.float64), goal, w, rule)
@@ -101,10 +100,10 @@ class Decision:
             wide = None if w is None else np.repeat(w, s.shape[1])
             cut = tune(p.ravel(), y.ravel(), goal, wide, kind="probability", rule=rule, **constraints)
             return cls(kind, platts, (cut,) * s.shape[1], goal, None, several)
-        cuts = [
-            tune(p[:, k], y[:, k], goal, w, kind="probability", rule=each, **constraints)
-            for k, each in enumerate(rules)
-        ]
+        cuts = []
+        for platt, column, truth in zip(platts, p.T, y.T, strict=True):
+            each = _own(platt, kind) if own else rule
+            cuts.append(tune(column, truth, goal, w, kind="probability", rule=each, **constraints))
         return cls(kind, platts, tuple(cuts), goal, None, several)
 
     @property
@@ -115,14 +114,11 @@ class Decision:
 
     def log_odds(self, scores: Any) -> Vector:
         """Calibrated log odds, which no cut changes."""
-        s = read_array("scores", scores).astype(np.float64, copy=False)
+        s = read_array("scores", scores, np.float64)
         if self.several and s.shape[-1:] != (len(self.calibration),):
             raise ValueError(f"There are {len(self.calibration)} columns; got scores of shape {s.shape}.")
-        slope, offset = (
-            np.array([getattr(c, name) for c in self.calibration]) for name in ("slope", "offset")
-        )
-        if not self.several:
-            slope, offset = slope[0], offset[0]
+        lines = np.array([(c.slope, c.offset) for c in self.calibration])
+        slope, offset = lines.T if self.several else lines[0]
         found: Vector = slope * (logit(s) if self.kind == "probability" else s) + offset
         return found
 
@@ -143,11 +139,9 @@ class Decision:
             found = np.stack([cut.decide(p[..., k]) for k, cut in enumerate(self.cuts)], axis=-1)
         else:
             found = self.cut.decide(p)
-        return (
-            scores.new_tensor(found.tolist(), dtype=(scores == scores).dtype)
-            if hasattr(scores, "detach")
-            else found
-        )
+        if not hasattr(scores, "detach"):
+            return found
+        return scores.new_tensor(found.tolist(), dtype=(scores == scores).dtype)
 
     def margin(self, scores: Any) -> Vector:
         """How far above the cut log odds are: positive exactly where `decide` says so.
@@ -156,8 +150,10 @@ class Decision:
         """
         if self.gains is not None:
             return self.gains(self.probability(scores))
-        cuts = np.array([_log_odds_of(cut.value) for cut in self.cuts])
-        margin = self.log_odds(scores) - (cuts if self.several else cuts[0])
+        cuts = np.array([float(cut.value) for cut in self.cuts])
+        # A cut that calls all or none is infinitely far away; margins stay finite.
+        there = np.where((cuts > 0) & (cuts < 1), logit(cuts, 1e-300), np.where(cuts > 0, FAR, -FAR))
+        margin = self.log_odds(scores) - (there if self.several else there[0])
         tiny = np.finfo(np.float64).tiny
         called = self.decide(np.asarray(scores))
         found: Vector = np.where(called, np.maximum(margin, tiny), np.minimum(margin, -tiny))
@@ -216,7 +212,6 @@ class Decision:
 
 
 def _own(platt: Platt, kind: str) -> Constant:
-    """The probability where the model itself would cut."""
     if kind not in USUAL:
         raise ValueError("Scores of kind 'score' have no boundary of their own; use another rule.")
     return Constant(float(platt(USUAL[kind])))
@@ -235,9 +230,9 @@ def _calibrated(
     if calibration != "platt":
         raise ValueError(f"calibration must be 'platt', 'none' or a Platt per column; got {calibration!r}.")
     found = []
-    for k in range(s.shape[1]):
-        platt = Platt.fit(Steps.of(s[:, k], y[:, k], w, kind=kind))
-        spread = float(np.std(logit(s[:, k]) if of_logits else s[:, k]))
+    for column, target in zip(s.T, y.T, strict=True):
+        platt = Platt.fit(Steps.of(column, target, w, kind=kind))
+        spread = float(np.std(logit(column) if of_logits else column))
         found.append(Platt(max(platt.slope, FLAT / max(spread, FLAT)), platt.offset, of_logits))
     return tuple(found)
 
@@ -258,10 +253,3 @@ def _normalised(p: Vector) -> Vector:
     # A row that no class wants has probability nowhere; then all are as likely.
     shared: Vector = (p + 1e-300) / (p + 1e-300).sum(-1, keepdims=True)
     return shared
-
-
-def _log_odds_of(p: Any) -> float:
-    value = float(p)
-    if 0 < value < 1:
-        return float(logit(value, 1e-300))
-    return FAR if value >= 1 else -FAR

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fbeta.decisions.steps import Steps, Vector, score_cells
+from fbeta.decisions.inputs import Vector
+from fbeta.decisions.problem import Problem
+from fbeta.decisions.steps import Steps, score_cells
 from fbeta.metrics import Confusion, Metric
 
 #: About so many cuts are remembered, enough to see how the argmax moves.
@@ -54,31 +56,18 @@ class Evidence:
     cuts: Vector
     metric: Metric
     index: int
-    follows: float = 1.0
-    allowed: NDArray[np.bool_] | None = None
-    prevalence: float | None = None
+    follows: float
+    allowed: NDArray[np.bool_]
+    prevalence: float | None
 
     @classmethod
-    def of(
-        cls,
-        steps: Steps,
-        metric: Metric,
-        index: int,
-        follows: float,
-        allowed: NDArray[np.bool_] | None,
-        prevalence: float | None,
-    ) -> Evidence:
+    def of(cls, problem: Problem, index: int, follows: float) -> Evidence:
         """Keep the chosen cut, and some that divide positives and negatives into equal parts."""
+        steps = problem.observed
         knots = steps.knots(KNOTS, index)
-        return cls(
-            steps.at_knots(knots),
-            steps.cuts_at(knots),
-            metric,
-            int(np.searchsorted(knots, index)),
-            follows,
-            None if allowed is None else allowed[knots],
-            prevalence,
-        )
+        kept, place = steps.at_knots(knots), int(np.searchsorted(knots, index))
+        allowed = np.ones(knots.size, dtype=bool) if problem.allowed is None else problem.allowed[knots]
+        return cls(kept, steps.cuts_at(knots), problem.metric, place, follows, allowed, problem.prevalence)
 
     def at(self, cut: float) -> tuple[Confusion, int]:
         """Cells and rows called positive at another cut, to within one of the steps."""
@@ -107,9 +96,7 @@ class Evidence:
         n1, n0 = steps.positives - steps.tp[-1], steps.negatives - steps.fp[-1]
         seen = self._scores(tp, fp, tp[:, -1:] - tp + n1, fp[:, -1:] - fp + n0)
         true = self._scores(*steps.confusion())
-        if self.allowed is not None:
-            seen = np.where(self.allowed, seen, np.nan)
-        seen = np.where(np.isnan(seen), -np.inf, seen)
+        seen = np.where(self.allowed & ~np.isnan(seen), seen, -np.inf)
         best = np.argmax(seen, axis=1)
         with np.errstate(invalid="ignore"):  # a user's formula may be infinite; such gaps are left out
             gaps = seen[np.arange(RESAMPLES), best] - true[best]
@@ -122,9 +109,7 @@ class Evidence:
         draws = draws[np.isfinite(draws)]
         values = self._scores(*self.steps.confusion())
         chosen = float(values[self.index])
-        near = values >= chosen - (float(np.std(draws)) if draws.size else 0.0)
-        if self.allowed is not None:
-            near &= self.allowed
+        near = self.allowed & (values >= chosen - (float(np.std(draws)) if draws.size else 0.0))
         near[self.index] = True
         found = np.flatnonzero(near)
         cuts = (float(self.cuts[found[-1]]), float(self.cuts[found[0]]))
@@ -144,12 +129,11 @@ class Evidence:
     def _corners(self) -> tuple[float, float]:
         """The metric with everything wrong and everything right: no interval leaves these."""
         n1, n0 = self.steps.positives, self.steps.negatives
-        ends = [float(self._scores(*map(np.array, c))) for c in ((0.0, n0, n1, 0.0), (n1, 0.0, 0.0, n0))]
-        return (-np.inf, np.inf) if not ends[0] < ends[1] else (ends[0], ends[1])
+        worst, best = float(self._scores(0.0, n0, n1, 0.0)), float(self._scores(n1, 0.0, 0.0, n0))
+        return (worst, best) if worst < best else (-np.inf, np.inf)
 
     def _scores(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Vector:
-        c = Confusion(tp, fp, fn, tn)
+        c = Confusion(*map(np.asarray, (tp, fp, fn, tn)))
         if self.prevalence is not None:
             c = Confusion(*(x * self._total for x in c.at_prevalence(self.prevalence)))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(score_cells(self.metric, c), dtype=np.float64)
+        return score_cells(self.metric, c)

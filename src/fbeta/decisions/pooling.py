@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fbeta.decisions.inputs import Vector
 from fbeta.decisions.problem import Constraints, argbest
-from fbeta.decisions.steps import Steps, Vector
+from fbeta.decisions.steps import Steps
 from fbeta.metrics import Metric
 
 #: Coordinate ascent stops when a round gains less, or after so many rounds.
@@ -36,9 +37,8 @@ def pool(columns: Sequence[Steps], metric: Metric, constraints: Constraints) -> 
     hulls = [upper_hull(c.fp, c.tp) for c in columns]
     which = np.repeat(np.arange(len(columns)), [h.size - 1 for h in hulls])
     ends = np.concatenate([h[1:] for h in hulls])
-    dtp = np.concatenate([np.diff(c.tp[h]) for c, h in zip(columns, hulls, strict=True)])
-    dfp = np.concatenate([np.diff(c.fp[h]) for c, h in zip(columns, hulls, strict=True)])
-    rows = np.concatenate([np.diff(c.called[h]) for c, h in zip(columns, hulls, strict=True)])
+    edges = [np.diff([c.tp[h], c.fp[h], c.called[h]]) for c, h in zip(columns, hulls, strict=True)]
+    dtp, dfp, rows = np.concatenate(edges, axis=1)
     # The share of positives orders edges as their slope does, and is finite. Rows without weight come last.
     steepness = np.divide(dtp, dtp + dfp, out=np.full(dtp.size, -1.0), where=dtp + dfp > 0)
     order = np.argsort(-steepness, kind="stable")
@@ -66,11 +66,7 @@ def pool(columns: Sequence[Steps], metric: Metric, constraints: Constraints) -> 
 
 
 def upper_hull(x: Vector, y: Vector) -> NDArray[np.intp]:
-    """Indices of the corners of the concave hull of a rising curve, both ends included.
-
-    >>> upper_hull(np.array([0.0, 0, 1, 3]), np.array([0.0, 2, 2, 3])).tolist()
-    [0, 1, 3]
-    """
+    """Indices of the corners of the concave hull of a rising curve, both ends included."""
     # Rows without weight repeat a point; twins would each see no corner beside the other.
     kept = np.append(0, 1 + np.flatnonzero((np.diff(x) > 0) | (np.diff(y) > 0)))
     while kept.size > 2:
@@ -87,9 +83,8 @@ def _ascend(
     columns: Sequence[Steps], goal: Callable[[Steps], Vector], at: list[int]
 ) -> tuple[list[int], float]:
     """Move one cut at a time to its best place, given the others, until nothing is gained; and what is reached."""
-    tp, fp = (
-        sum(float(getattr(c, cell)[i]) for c, i in zip(columns, at, strict=True)) for cell in ("tp", "fp")
-    )
+    tp = sum(float(c.tp[i]) for c, i in zip(columns, at, strict=True))
+    fp = sum(float(c.fp[i]) for c, i in zip(columns, at, strict=True))
     totals = sum(c.positives for c in columns), sum(c.negatives for c in columns)
     reached = -np.inf
     for _ in range(ROUNDS):

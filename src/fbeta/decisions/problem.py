@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fbeta.decisions.steps import Steps, Vector
+from fbeta.decisions.inputs import Vector
+from fbeta.decisions.steps import Steps
 from fbeta.metrics import Metric, as_metric, check_prevalence
+
+#: With fewer positives a warning says so.
+FEW = 20
 
 
 @dataclass(frozen=True)
@@ -39,74 +44,43 @@ class Constraints:
     def __bool__(self) -> bool:
         return bool(self.at_least) or self.budget is not None
 
-    def allowed(self, steps: Steps) -> NDArray[np.bool_] | None:
-        """Which cuts meet everything; None if nothing is asked. Says the nearest values if no cut does."""
-        if not self:
-            return None
-        every = self.met(steps)
-        if every is None or every.any():
-            return every
-        raise ValueError(f"No cut has {self.nearest(steps)}")
-
     def met(self, steps: Steps) -> NDArray[np.bool_] | None:
         """Which cuts meet everything, perhaps none; None if nothing is asked."""
-        return np.logical_and.reduce([x.met for x in self._measure(steps)]) if self else None
+        return np.logical_and.reduce([_gap(*x[1:]) <= 0 for x in self._measure(steps)]) if self else None
 
     def shortfall(self, steps: Steps) -> Vector:
         """How far each cut is from meeting everything: 0 where it does."""
-        gaps = [np.maximum(x.bound - x.values, 0.0) / max(1.0, abs(x.least)) for x in self._measure(steps)]
-        total: Vector = np.sum(gaps, axis=0)
+        total: Vector = np.sum([np.maximum(_gap(*x[1:]), 0.0) for x in self._measure(steps)], axis=0)
         return np.where(np.isnan(total), np.inf, total)
-
-    def _measure(self, steps: Steps) -> list[_Measured]:
-        asked = [_Measured(str(m), f"{m} ≥ {least:g}", steps.values(m), least) for m, least in self.at_least]
-        if self.budget is not None:
-            text = f"at most {self.budget:g} alerts"
-            asked.append(_Measured("", text, -(steps.tp + steps.fp), -self.budget))
-        return asked
 
     def nearest(self, steps: Steps) -> str:
         """What is asked, and, as no cut meets all of it, how near each comes while the others are met."""
-        measured, advice = self._measure(steps), []
-        for x in measured:
-            others = [o.met for o in measured if o is not x]
-            rest = np.logical_and.reduce(others) if others else np.ones(x.values.size, dtype=bool)
-            if not rest.any() or np.isnan(x.values[rest]).all():
-                continue
-            best = float(np.nanmax(x.values[rest]))
-            kept = " while the rest is met" if others else ""
-            advice.append(
-                f"{x.name} reaches {_rounded_down(best)}{kept}"
-                if x.name
-                else f"alerts go down to {-best:g}{kept}"
-            )
-        asked = " and ".join(x.text for x in measured)
+        measured = self._measure(steps)
+        met = np.array([_gap(values, least) <= 0 for _, values, least in measured])
+        asked, advice = [], []
+        for k, (metric, values, least) in enumerate(measured):
+            asked.append(f"{metric} ≥ {least:g}" if metric else f"at most {-least:g} alerts")
+            reachable = values[np.delete(met, k, axis=0).all(axis=0)]
+            if not np.isnan(reachable).all():
+                best = float(np.nanmax(reachable))
+                # Rounded down, so that asking for the printed number succeeds.
+                rounded = f"{np.floor(best * 1e4) / 1e4:.10g}"
+                near = f"{metric} reaches {rounded}" if metric else f"alerts go down to {-best:g}"
+                advice.append(f"{near} while the rest is met" if len(measured) > 1 else near)
         nearest = ", ".join(advice) or "no two of them can be met together"
-        return f"{asked}: {nearest}. Ask for that or less."
+        return f"{' and '.join(asked)}: {nearest}. Ask for that or less."
+
+    def _measure(self, steps: Steps) -> list[tuple[str, Vector, float]]:
+        """Each constraint: its metric (none for a budget), the value at every cut and the least it must be."""
+        asked = [(str(metric), steps.values(metric), least) for metric, least in self.at_least]
+        return asked if self.budget is None else [*asked, ("", -(steps.tp + steps.fp), -self.budget)]
 
 
-@dataclass(frozen=True)
-class _Measured:
-    """One constraint: how it is called, what it asks, its value at every cut and the least it must be."""
-
-    name: str
-    text: str
-    values: Vector
-    least: float
-
-    @property
-    def bound(self) -> float:
-        # A share that was meant to be met exactly must not fail by a rounding error.
-        return self.least - 1e-12 * max(1.0, abs(self.least))
-
-    @property
-    def met(self) -> NDArray[np.bool_]:
-        return np.asarray(self.values >= self.bound)
-
-
-def _rounded_down(x: float) -> str:
-    """Four decimals, rounded down, so that asking for the printed number succeeds."""
-    return f"{np.floor(x * 1e4) / 1e4:.10g}"
+def _gap(values: Vector, least: float) -> Vector:
+    """How much is missing, relative to what is asked; at most 0 where nothing is."""
+    scale = max(1.0, abs(least))
+    # A share that was meant to be met exactly must not fail by a rounding error.
+    return (least - 1e-12 * scale - values) / scale
 
 
 @dataclass(frozen=True)
@@ -129,12 +103,40 @@ class Problem:
         """Bring steps to a rate and find what constraints leave."""
         rate = None if prevalence is None else check_prevalence(prevalence)
         there = steps if rate is None else steps.at_prevalence(rate)
-        return cls(there, steps, as_metric(metric), constraints.allowed(there), rate)
+        allowed = constraints.met(there)
+        if allowed is not None and not allowed.any():
+            raise ValueError(f"No cut has {constraints.nearest(there)}")
+        return cls(there, steps, as_metric(metric), allowed, rate)
 
-    def best(self, steps: Steps | None = None) -> int:
-        """The index of the best allowed cut; of equals the one with the fewest positives."""
-        steps = self.steps if steps is None else steps
+    def best(self, steps: Steps) -> int:
+        """The index of the best allowed cut of some counts; of equals the one with the fewest positives."""
         return argbest(steps.values(self.metric), self.allowed, self.metric)
+
+    def warning(self, index: int, rule: str) -> str | None:
+        """What speaks against trusting the cut that a rule chose, in plain words."""
+        steps, said = self.observed, []
+        classes = ("positives", "finding", steps.positives), ("negatives", "sparing", steps.negatives)
+        for name, doing, mass in classes:
+            if mass == 0:
+                said.append(
+                    f"There are no {name} among the rows, so nothing is known about {doing} them; "
+                    "tune on rows of both classes."
+                )
+        if steps.scores.size == 1:
+            said.append("All scores are equal, so only all or none can be called positive.")
+        elif not said and index in (0, steps.scores.size):
+            said.append(
+                f"The cut calls {'everything' if index else 'nothing'} positive: for this metric the scores hardly "
+                "tell the classes apart."
+            )
+        present = steps.positive_rows
+        if 0 < present < FEW:
+            n = math.floor(present) if present >= 1 else round(present, 2)
+            said.append(
+                f"Only {n} positive{'' if n == 1 else 's'}: the best cut on such rows is mostly chance; bring more rows"
+                + (", or take the rule 'shrunk'." if rule == "exact" else ".")
+            )
+        return " ".join(said) or None
 
 
 def argbest(values: Vector, allowed: NDArray[np.bool_] | None, metric: Metric) -> int:
@@ -146,9 +148,7 @@ def argbest(values: Vector, allowed: NDArray[np.bool_] | None, metric: Metric) -
         return first
     if np.isnan(values).all():
         where = "" if allowed is None else " that the constraints leave"
-        raise ValueError(
-            f"{metric} is NaN at every cut{where}; make it give a number where a denominator is zero."
-        )
+        raise ValueError(f"{metric} is NaN at every cut{where}; make it give a number where it divides by 0.")
     return int(np.nanargmax(values))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fbeta.decisions.calibration import sigmoid
-from fbeta.decisions.choice import threshold_of
+from fbeta.decisions.inputs import Vector, read_rows
 from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.rules import Rule, as_rule
-from fbeta.decisions.steps import Steps, Vector, read_rows, score_cells
+from fbeta.decisions.steps import Steps, score_cells
 from fbeta.decisions.threshold import Threshold
 from fbeta.metrics import Confusion, as_metric
 
@@ -28,13 +28,10 @@ class Binned(Steps):
 
     ends: Vector = field(default_factory=lambda: np.empty(0))
 
-    def cuts(self) -> Vector:
-        """The lower ends of the bins that hold rows, between +inf and −inf."""
-        return np.concatenate([[np.inf], self.ends[:-1], [-np.inf]])
-
     def cuts_at(self, indices: NDArray[np.intp]) -> Vector:
-        """The cuts that call the first so many bins positive."""
-        return self.cuts()[indices]
+        """The cuts that call the first so many bins positive: lower ends, between +inf and −inf."""
+        found: Vector = np.concatenate([[np.inf], self.ends[:-1], [-np.inf]])[indices]
+        return found
 
     def index(self, cut: float) -> int:
         """How many bins lie at or above a cut that `snap` gave."""
@@ -44,9 +41,8 @@ class Binned(Steps):
         """The nearest cut between bins."""
         if np.isinf(cut):
             return cut
-        known = self.cuts()
-        near = known[1:-1]
-        return float(near[np.argmin(np.abs(near - cut))]) if near.size else float(known[-1])
+        near = self.ends[:-1]
+        return float(near[np.argmin(np.abs(near - cut))]) if near.size else -np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,16 +79,12 @@ class Sketch:
         if isinstance(self.bins, bool) or not isinstance(self.bins, int | np.integer) or self.bins < 4:
             raise ValueError(f"bins must be a whole number from 4; got {self.bins!r}.")
         if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
-            raise ValueError(
-                f"low and high must be finite logits, low < high; got {self.low!r}, {self.high!r}."
-            )
+            raise ValueError(f"low < high must be finite logits; got {self.low!r} and {self.high!r}.")
         counts = np.asarray(self.counts, dtype=np.float64)
         if counts.size == 0:
             counts = np.zeros((_PARTS, self.bins))
         if counts.shape != (_PARTS, self.bins) or not (np.isfinite(counts) & (counts >= 0)).all():
-            raise ValueError(
-                f"counts must be zero or more, of shape {(_PARTS, self.bins)}; got {counts.shape}."
-            )
+            raise ValueError(f"counts must be from 0, of shape {(_PARTS, self.bins)}; got {counts.shape}.")
         object.__setattr__(self, "counts", counts)
 
     @cached_property
@@ -110,14 +102,13 @@ class Sketch:
         s, y, w = read_rows(scores, target, weight)
         if not self.logits and not ((s >= 0) & (s <= 1)).all():
             raise ValueError(
-                "Scores outside [0, 1] are no probabilities; use Sketch(logits=True) for logits."
+                "Scores outside [0, 1] are no probabilities; for logits use Sketch(logits=True)."
             )
         at = np.searchsorted(self.edges, s.astype(np.float64, copy=False), side="right")
         v = np.ones(s.size) if w is None else w
-        parts = [
-            np.bincount(at, x, minlength=self.bins) for x in (v * y, v * (1 - y), np.ones(s.size), v * v)
-        ]
-        return self._with(self.counts + np.stack(parts))
+        parts = v * y, v * (1 - y), np.ones(s.size), v * v
+        added = [np.bincount(at, part, minlength=self.bins) for part in parts]
+        return replace(self, counts=self.counts + np.stack(added))
 
     def merge(self, *others: Sketch) -> Sketch:
         """One sketch of all rows; the grids must be the same."""
@@ -126,7 +117,7 @@ class Sketch:
             if other._grid != self._grid:
                 raise ValueError(f"Only sketches with the same bins merge; got {self} and {other}.")
             total = total + other.counts
-        return self._with(total)
+        return replace(self, counts=total)
 
     def __add__(self, other: Sketch) -> Sketch:
         return self.merge(other)
@@ -142,7 +133,7 @@ class Sketch:
     ) -> Threshold:
         """The cut by a rule among the ends of bins; arguments as in `fbeta.tune`."""
         constraints = Constraints.read(subject_to, budget)
-        return threshold_of(Problem.read(self.steps, metric, constraints, prevalence), as_rule(rule))
+        return as_rule(rule).threshold(Problem.read(self.steps, metric, constraints, prevalence))
 
     def lost(self, metric: Any) -> float:
         """At most so much more would the best cut of all scores have scored than the best end of a bin.
@@ -172,28 +163,16 @@ class Sketch:
         ends = np.concatenate([self.edges[::-1], [-np.inf]])
         x = np.linspace(self.low, self.high, self.bins - 1)
         middles = np.concatenate([[x[0]], (x[1:] + x[:-1]) / 2, [x[-1]]])[::-1]
+        scores = (middles if self.logits else sigmoid(middles))[filled]
         tp, fp, called = (np.append(0.0, np.cumsum(part[filled])) for part in (hit, miss, rows))
         share = float(hit.sum() + miss.sum()) / squares.sum() if squares.sum() > 0 else 1.0
-        return Binned(
-            (middles if self.logits else sigmoid(middles))[filled],
-            tp,
-            fp,
-            called.astype(np.int64),
-            share,
-            kind="logit" if self.logits else "probability",
-            ends=ends[filled],
-        )
+        kind = "logit" if self.logits else "probability"
+        return Binned(scores, tp, fp, called.astype(np.int64), share, kind=kind, ends=ends[filled])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: the grid, and the bins that hold rows."""
         filled = np.flatnonzero(self.counts[2])
-        grid = {
-            "bins": int(self.bins),
-            "low": float(self.low),
-            "high": float(self.high),
-            "logits": self.logits,
-        }
-        return {**grid, "filled": filled.tolist(), "counts": self.counts[:, filled].tolist()}
+        return {**self._grid, "filled": filled.tolist(), "counts": self.counts[:, filled].tolist()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Sketch:
@@ -206,20 +185,15 @@ class Sketch:
         try:
             made = cls(int(data["bins"]), float(data["low"]), float(data["high"]), bool(data["logits"]))
             counts = np.zeros_like(made.counts)
-            filled, found = (
-                np.array(data["filled"], dtype=np.int64),
-                np.array(data["counts"], dtype=np.float64),
-            )
+            filled, found = np.array(data["filled"], dtype=np.int64), np.array(data["counts"], dtype=float)
             if found.shape != (_PARTS, filled.size):
                 raise ValueError(f"counts of shape {found.shape} for {filled.size} bins")
             counts[:, filled] = found
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise ValueError(f"This is not what Sketch.to_dict wrote ({error}); write it again.") from error
-        return made._with(counts)
+        return replace(made, counts=counts)
 
     @property
-    def _grid(self) -> tuple[int, float, float, bool]:
-        return self.bins, self.low, self.high, self.logits
-
-    def _with(self, counts: NDArray[np.float64]) -> Sketch:
-        return Sketch(*self._grid, counts)
+    def _grid(self) -> dict[str, Any]:
+        low, high = float(self.low), float(self.high)
+        return {"bins": int(self.bins), "low": low, "high": high, "logits": self.logits}

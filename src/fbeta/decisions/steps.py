@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fbeta.decisions.inputs import Vector, read_rows
 from fbeta.metrics import Confusion, Metric
-
-Vector = NDArray[np.float64]
 
 #: Cuts whose cells are scored at once: few enough to stay in the processor's cache.
 BLOCK = 1 << 15
-#: What all weights together may be: a metric multiplies two cells.
-SMALLEST, LARGEST = 1e-100, 1e100
 
 
 @dataclass(frozen=True)
@@ -76,20 +73,15 @@ class Steps:
         So all scores are sorted, and once more those of the rarer class, which are then found among all.
         """
         ordered = np.sort(s)
-        new = np.empty(s.size, dtype=bool)
-        new[0] = True
-        np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+        new = np.append(True, ordered[1:] != ordered[:-1])
         if new.all():
             distinct, called = ordered, np.arange(s.size + 1)
         else:
             starts = np.flatnonzero(new)
-            distinct = ordered[starts]
-            called = np.zeros(starts.size + 1, dtype=np.int64)
-            np.subtract(s.size, starts[::-1], out=called[1:])
+            distinct, called = ordered[starts], np.append(0, s.size - starts[::-1])
         rare = hit if 2 * n1 <= s.size else ~hit
         there = np.bincount(np.searchsorted(distinct, np.sort(s[rare])), minlength=distinct.size)
-        caught = np.zeros(called.size)
-        np.cumsum(there[::-1], out=caught[1:])
+        caught = np.append(0.0, np.cumsum(there[::-1]))
         other = called - caught
         tp, fp = (caught, other) if rare is hit else (other, caught)
         return cls(distinct[::-1].astype(np.float64, copy=False), tp, fp, called, 1.0, dtype, kind)
@@ -104,6 +96,11 @@ class Steps:
         """The weight of the negatives."""
         return float(self.fp[-1]) if self.totals is None else self.totals[1]
 
+    @property
+    def positive_rows(self) -> float:
+        """How many rows the positives stand for when uncertainty is at stake."""
+        return self.positives * self.rows_per_weight
+
     def confusion(self, at: int | slice | NDArray[np.intp] = slice(None)) -> Confusion:
         """The four cells at some cuts, by default at all."""
         tp, fp = self.tp[at], self.fp[at]
@@ -111,7 +108,7 @@ class Steps:
 
     def cuts(self) -> Vector:
         """Every cut that can be told apart: +inf, midway between neighbours, −inf."""
-        return np.concatenate([[np.inf], self._between(self.scores[:-1], self.scores[1:]), [-np.inf]])
+        return self.cuts_at(np.arange(self.tp.size))
 
     def cuts_at(self, indices: NDArray[np.intp]) -> Vector:
         """The cuts that call the first so many distinct scores positive."""
@@ -145,20 +142,8 @@ class Steps:
         if knots.size == self.tp.size:
             return self
         scores = self.scores[knots[:-1]] / 2 + self.scores[knots[1:] - 1] / 2
-        return Steps(
-            scores,
-            self.tp[knots],
-            self.fp[knots],
-            self.called[knots],
-            self.rows_per_weight,
-            self.dtype,
-            self.kind,
-            self.totals,
-        )
-
-    def thinned(self, count: int) -> Steps:
-        """At most about `count` steps."""
-        return self.at_knots(self.knots(count))
+        counts = self.tp[knots], self.fp[knots], self.called[knots]
+        return Steps(scores, *counts, self.rows_per_weight, self.dtype, self.kind, self.totals)
 
     def at_prevalence(self, prevalence: float) -> Steps:
         """The same rates and the same total weight, with another share of positives."""
@@ -237,51 +222,3 @@ def curve(scores: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None)
     """
     steps = Steps.of(scores, target, weight, infinite=True)
     return steps.cuts(), steps.confusion()
-
-
-def read_array(name: str, x: Any) -> NDArray[Any]:
-    """Read what a user hands in, tensors included, as an array of numbers."""
-    if hasattr(x, "detach"):
-        x = x.detach().cpu()
-        x = x.float() if "bfloat16" in str(x.dtype) else x  # a type that NumPy does not have
-    found = np.asarray(x)
-    if found.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{name} must hold numbers; got {found.dtype}. Map your labels to 0 and 1 first, "
-            "for example y == 'fraud'."
-        )
-    return found
-
-
-def read_rows(
-    scores: Any, target: Any, weight: Any | None = None, *, infinite: bool = False
-) -> tuple[NDArray[Any], NDArray[Any], Vector | None]:
-    """Check rows and give float scores, targets and float weights (or None)."""
-    s, y = read_array("scores", scores), read_array("target", target)
-    # Whole numbers, and floats wider than double, are compared as doubles: `decide` does so too.
-    s = s if s.dtype.kind == "f" and s.dtype.itemsize <= 8 else s.astype(np.float64)
-    w = None if weight is None else read_array("weight", weight).astype(np.float64)
-    if s.ndim != 1 or s.shape != y.shape or (w is not None and s.shape != w.shape):
-        got = f"{s.shape}, {y.shape}" + ("" if w is None else f", {w.shape}")
-        raise ValueError(f"scores, target and weight must be vectors of one length; got {got}.")
-    if s.size == 0:
-        raise ValueError("There are no scores to cut; got empty arrays.")
-    if np.isnan(s).any() if infinite else not np.isfinite(s).all():
-        kind = "NaN" if np.isnan(s).any() else "infinity"
-        raise ValueError(
-            f"scores hold {kind}, which no cut can decide; drop, impute or clip those rows first."
-        )
-    if not ((y >= 0) & (y <= 1)).all():
-        raise ValueError(
-            "target must lie in [0, 1]; map your labels to 0 and 1 first. For more than two classes give one column "
-            "of scores and of targets per class: that is macro averaging."
-        )
-    if w is not None and not ((w >= 0) & np.isfinite(w)).all():
-        raise ValueError("weight must be finite and zero or more.")
-    with np.errstate(over="ignore"):
-        total = 0.0 if w is None else float(w.sum())
-    if total and not SMALLEST <= total <= LARGEST:
-        raise ValueError(
-            f"weight sums to {total:.3g}, whose products no float holds; divide all weights by the largest."
-        )
-    return s, y, w

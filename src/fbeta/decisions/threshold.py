@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from fbeta.decisions.calibration import Platt, logit, sigmoid
+from fbeta.decisions.inputs import read_array
 from fbeta.decisions.interval import Evidence, Interval
-from fbeta.decisions.steps import read_array
 from fbeta.metrics import Confusion, Metric, as_metric, check_prevalence
 from fbeta.metrics.confusion import called
 
@@ -63,21 +63,14 @@ class Threshold:
         """
         # In double precision: a cut midway between two single-precision scores exists nowhere else.
         tensor = hasattr(scores, "detach")
-        s: Any = (
-            scores.detach().double()
-            if tensor
-            else read_array("scores", scores).astype(np.float64, copy=False)
-        )
+        s: Any = scores.detach().double() if tensor else read_array("scores", scores, np.float64)
         if bool((s != s).any()):
             raise ValueError("scores hold NaN, which no cut can decide; drop or impute those rows first.")
         value = np.asarray(self.value, dtype=np.float64)
         if value.ndim and tuple(s.shape[-1:]) != value.shape:
-            raise ValueError(
-                f"There are {value.size} cuts, one per column; got scores of shape {tuple(s.shape)}."
-            )
-        if tensor:
-            return called(s, s.new_tensor(value.tolist()))
-        return np.asarray(called(s, value))
+            shape = tuple(s.shape)
+            raise ValueError(f"There are {value.size} cuts, one per column; got scores of shape {shape}.")
+        return called(s, s.new_tensor(value.tolist())) if tensor else np.asarray(called(s, value))
 
     @cached_property
     def interval(self) -> Interval | None:
@@ -92,16 +85,15 @@ class Threshold:
         """
         if self.evidence is not None:
             return self.evidence.interval()
-        each = [c.interval for c in self.columns]
-        if not each or any(i is None for i in each):
+        known = [c.interval for c in self.columns if c.interval is not None]
+        if not known or len(known) < len(self.columns):
             return None
-        known = [i for i in each if i is not None]
-        low, high = (float(np.mean([i.score[end] for i in known])) for end in (0, 1))
+        low, high = np.mean([i.score for i in known], axis=0).tolist()
         behind = [c.evidence for c in self.columns if c.evidence is not None]
         if self.counts is not None and behind:  # pooled: every column's choice flatters the one score
             low, high = behind[0].interval(optimism=sum(e.optimism() for e in behind)).score
-        cuts = tuple(np.array([i.cut[end] for i in known]) for end in (0, 1))
-        return Interval((low, high), (cuts[0], cuts[1]), known[0].level)
+        below, above = np.transpose([i.cut for i in known])
+        return Interval((low, high), (below, above), known[0].level)
 
     def shift(self, prevalence: float, *, slope: float | None = None) -> Threshold:
         r"""Move the cut to a population with another share of positives, in closed form.
@@ -128,9 +120,7 @@ class Threshold:
         Reference: [saerens2002]
         """
         if self.columns or self.counts is None or self.metric is None:
-            raise ValueError(
-                "shift moves one cut that was tuned for a metric; shift each of `columns` on its own."
-            )
+            raise ValueError("shift moves one cut tuned for a metric; shift each of `columns` on its own.")
         if self.evidence is not None and self.evidence.steps.totals is not None:
             raise ValueError("Pooled columns have no one prevalence to shift to; tune with average='macro'.")
         to = check_prevalence(prevalence)
@@ -139,30 +129,19 @@ class Threshold:
         moved = float(logit(here) - logit(to))
         moved += float(logit(self.metric.best_cut(there)) - logit(self.metric.best_cut(self.counts)))
         value = self._moved(moved, slope)
-        counts, called = self.counts, self.n_positive
-        if self.evidence is not None:
-            counts, called = self.evidence.at(value)
-        total = counts.total
-        counts = Confusion(*(x * total for x in counts.at_prevalence(to)))
-        return replace(
-            self,
-            value=value,
-            score=float(self.metric(counts)),
-            n_positive=called,
-            counts=counts,
-            prevalence=to,
-            evidence=None,
-        )
+        known = (self.counts, self.n_positive) if self.evidence is None else self.evidence.at(value)
+        counts = Confusion(*(x * known[0].total for x in known[0].at_prevalence(to)))
+        made = replace(self, value=value, n_positive=known[1], counts=counts, prevalence=to, evidence=None)
+        return replace(made, score=float(self.metric(counts)))
 
     def _moved(self, by: float, slope: float | None) -> float:
         value = float(self.value)
         if math.isinf(value):
             return value
-        known = self.evidence
         if slope is None and self.kind == "probability":
             return float(sigmoid(logit(value, 1e-300) + by))
-        if slope is None and known is not None:
-            slope = Platt.fit(known.steps).slope
+        if slope is None and self.evidence is not None:
+            slope = Platt.fit(self.evidence.steps).slope
         elif slope is None and self.kind == "logit":
             slope = 1.0
         if slope is None or not slope > 0:
@@ -190,9 +169,7 @@ class Threshold:
             "prevalence": _plain(self.prevalence),
             "warning": self.warning,
             "columns": [c.to_dict() for c in self.columns],
-            "interval": None
-            if interval is None
-            else {"score": _plain(interval.score), "cut": _plain(interval.cut), "level": interval.level},
+            "interval": None if interval is None else {name: _plain(x) for name, x in vars(interval).items()},
         }
 
     @classmethod
@@ -221,9 +198,8 @@ class Threshold:
             columns=tuple(cls.from_dict(c) for c in data.get("columns", ())),
         )
         if interval is not None:
-            low, high = map(float, interval["score"])
-            below, above = map(_read, interval["cut"])
-            made.__dict__["interval"] = Interval((low, high), (below, above), float(interval["level"]))
+            score, cut = (tuple(map(_read, interval[name])) for name in ("score", "cut"))
+            made.__dict__["interval"] = Interval(score, cut, float(interval["level"]))
         return made
 
 

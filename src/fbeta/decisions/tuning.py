@@ -1,22 +1,20 @@
-"""Find a cut."""
+"""Find a cut, or one per column: each for itself (macro), or all for the metric of the pooled counts (micro)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fbeta.decisions.choice import threshold_of
-from fbeta.decisions.columns import steps_of_columns, tune_columns
-from fbeta.decisions.kinds import read_kind
+from fbeta.decisions.inputs import read_array, read_kind
 from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.rules import Rule, as_rule
 from fbeta.decisions.steps import Steps
 from fbeta.decisions.threshold import Threshold
-from fbeta.metrics import Metric, as_metric
+from fbeta.metrics import Confusion, Metric, as_metric
 
 
 def tune(
@@ -47,7 +45,7 @@ def tune(
     - `prevalence`: the share of positives where the cut will be used, if not that of the rows: positives and
       negatives are weighed so that they have it, for the metric, the constraints and the budget.
     - `average`: for several columns "macro" tunes each one for itself (prevalence and budget are each column's;
-      `score` is the mean), "micro" all cuts together for the metric of the pooled counts, see `tune_columns`.
+      `score` is the mean), "micro" all cuts together for the metric of the pooled counts.
 
     Shape: `scores`, `target`, `weight` ``(n,)``, or ``(n, K)`` for K columns (weight also ``(n,)``).
 
@@ -65,10 +63,75 @@ def tune(
     if average not in ("macro", "micro"):
         raise ValueError(f"average must be 'macro' or 'micro'; got {average!r}.")
     several = np.ndim(scores) == 2
-    columns = steps_of_columns(scores, target, weight) if several else [Steps.of(scores, target, weight)]
+    columns = _columns(scores, target, weight) if several else [Steps.of(scores, target, weight)]
     low, high = min(c.scores[-1] for c in columns), max(c.scores[0] for c in columns)
     kind = read_kind(kind, low, high, matters=chosen.needs_kind)
     columns = [replace(c, kind=kind) for c in columns]
-    if several:
-        return tune_columns(columns, goal, chosen, constraints, prevalence, average)
-    return threshold_of(Problem.read(columns[0], goal, constraints, prevalence), chosen)
+    if not several:
+        return chosen.threshold(Problem.read(columns[0], goal, constraints, prevalence))
+    if average == "micro":
+        if prevalence is not None:
+            raise ValueError("Pooled columns have no one prevalence to move to; use average='macro'.")
+        return _pooled([Problem(c, c, goal) for c in columns], chosen, constraints)
+    if np.ndim(prevalence) and np.shape(prevalence) != (len(columns),):
+        raise ValueError(
+            f"prevalence is one number, or one per column; got {np.shape(prevalence)} for {len(columns)} columns."
+        )
+    rates = [None] * len(columns) if prevalence is None else np.broadcast_to(prevalence, len(columns))
+    asked = zip(columns, rates, strict=True)
+    each = [chosen.threshold(Problem.read(steps, goal, constraints, rate)) for steps, rate in asked]
+    return _together(each, float(np.mean([c.score for c in each])))
+
+
+def _columns(scores: Any, target: Any, weight: Any) -> list[Steps]:
+    """The counts at every cut of every column; `weight` may be one per row."""
+    s, y = read_array("scores", scores), read_array("target", target)
+    w = None if weight is None else read_array("weight", weight)
+    if y.ndim == 1 and s.ndim == 2 and s.shape[:1] == y.shape:
+        raise ValueError(
+            f"{s.shape[1]} columns of scores need as many of targets; got a vector. For classes 0 … K−1 give "
+            "target[:, None] == range(K), which is macro averaging, and for two classes scores[:, 1]."
+        )
+    if s.shape != y.shape or s.shape[1] == 0 or (w is not None and w.shape not in (s.shape, s.shape[:1])):
+        raise ValueError(
+            f"scores and target must have one shape (n, K); got {s.shape} and {y.shape}"
+            + ("." if w is None else f", and weight {w.shape}, which is (n, K) or (n,).")
+        )
+    if w is not None and w.ndim == 1:
+        w = np.broadcast_to(w[:, None], s.shape)
+    given = scores if hasattr(scores, "detach") else s  # a tensor's type says what its cuts must be
+    return [Steps.of(given[:, k], y[:, k], None if w is None else w[:, k]) for k in range(s.shape[1])]
+
+
+def _together(each: Sequence[Threshold], score: float, counts: Confusion | None = None) -> Threshold:
+    said = [f"Column {k}: {c.warning}" for k, c in enumerate(each) if c.warning is not None]
+    return replace(
+        each[0],
+        value=np.array([c.value for c in each]),
+        score=score,
+        n_positive=sum(c.n_positive for c in each),
+        counts=counts,
+        prevalence=None if each[0].prevalence is None else np.array([c.prevalence for c in each]),
+        warning=" ".join(said) or None,
+        columns=tuple(each),
+        evidence=None,
+    )
+
+
+def _pooled(problems: list[Problem], rule: Rule, constraints: Constraints) -> Threshold:
+    chosen = zip(problems, rule.choose_together(problems, constraints), strict=True)
+    cuts = [p.steps.snap(cut) for p, cut in chosen]
+    places = [p.steps.index(cut) for p, cut in zip(problems, cuts, strict=True)]
+    cells = [p.steps.confusion(i) for p, i in zip(problems, places, strict=True)]
+    pooled = sum(cells[1:], start=cells[0])
+    totals = float(pooled.positives), float(pooled.negatives)
+    each = []
+    for problem, cut, place, own in zip(problems, cuts, places, cells, strict=True):
+        # A column is judged by the pooled metric, with the other columns' cuts where they are.
+        tp = problem.steps.tp + float(pooled.tp - own.tp)
+        fp = problem.steps.fp + float(pooled.fp - own.fp)
+        steps = replace(problem.steps, tp=tp, fp=fp, totals=totals)
+        found = rule.threshold(Problem(steps, steps, problem.metric, constraints.met(steps)), cut)
+        said = problem.warning(place, str(rule))
+        each.append(replace(found, counts=Confusion(*map(float, own)), warning=said))
+    return _together(each, each[0].score, Confusion(*map(float, pooled)))

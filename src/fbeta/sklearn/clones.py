@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,11 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_array, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from fbeta.decisions.calibration import logit, sigmoid
 from fbeta.learners import take
+from fbeta.sklearn.decider import Given
 from fbeta.sklearn.labels import Array, Labels
 
 
@@ -40,66 +41,48 @@ def weight_argument(estimator: Any) -> str | None:
 
 
 @dataclass(frozen=True)
-class Numbered:
-    """Rows that know their number, so that whatever has one value per row can be cut to the same rows."""
-
-    X: Any
-    number: NDArray[np.int64]
-
-    @classmethod
-    def all(cls, X: Any, rows: int) -> Numbered:
-        """All rows."""
-        return cls(X, np.arange(rows))
-
-    def __getitem__(self, rows: NDArray[np.int64]) -> Numbered:
-        return Numbered(take(self.X, rows), self.number[rows])
-
-
-@dataclass(frozen=True)
 class Clones:
-    """Fits clones of an estimator and gives their scores as columns: log odds, or margins.
+    """Fits clones of an estimator to numbered rows and gives their scores as columns: log odds, or margins.
 
     With `native` one model answers for all columns, as the estimator itself does for several classes or labels;
-    else there is one model per column, trained on 0 and 1.
-
-    - `y`: the user's labels, `target` the columns.
-    - `params`: what else goes to `fit`; what has one value per row is cut to the rows.
-    - `weigh`: whether `fit` gets the row weights, where it takes any.
+    else there is one model per column of `target`, trained on 0 and 1. Of `rows.params` whatever has one value per
+    row is cut to the rows.
     """
 
     estimator: Any
     labels: Labels
-    y: NDArray[Any]
+    rows: Given
     target: Array
     method: str
     native: bool = True
-    params: dict[str, Any] = field(default_factory=dict)
-    weigh: bool = True
 
-    def fit(self, rows: Numbered, y: Any, weight: Array | None) -> list[Any]:
-        """Models of all columns; the rows' numbers say which labels are theirs."""
-        params = {name: self._of_rows(value, rows.number) for name, value in self.params.items()}
-        name = weight_argument(self.estimator) if self.weigh else None
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The numbers of all rows."""
+        return np.arange(len(self.rows.y))
+
+    def fit(self, numbers: NDArray[np.int64], y: Any, weight: Array | None) -> list[Any]:
+        """Models of all columns, fitted to the rows with these numbers."""
+        params = {name: self._of_rows(value, numbers) for name, value in self.rows.params.items()}
+        name = weight_argument(self.estimator) if self.rows.weigh else None
         if weight is not None and name is not None:
             params[name] = weight
-        if self.native:
-            return [clone(self.estimator).fit(rows.X, self.y[rows.number], **params)]
-        columns = self.target[rows.number].astype(int).T
-        return [clone(self.estimator).fit(rows.X, column, **params) for column in columns]
+        columns = [self.rows.y[numbers]] if self.native else self.target[numbers].astype(int).T
+        X = self._take(self.rows.X, numbers)
+        return [clone(self.estimator).fit(X, column, **params) for column in columns]
 
-    def score(self, models: list[Any], rows: Numbered) -> Array:
+    def score(self, models: list[Any], numbers: NDArray[np.int64]) -> Array:
         """Scores of all columns; shape (n, K)."""
-        return columns_of(models, rows.X, self.labels, self.method)
+        return columns_of(models, self._take(self.rows.X, numbers), self.labels, self.method)
 
-    def score_one(self, models: list[Any], rows: Numbered) -> Array:
-        """Scores of the only column; shape (n,)."""
-        return self.score(models, rows)[:, 0]
+    def _take(self, X: Any, numbers: NDArray[np.int64]) -> Any:
+        return X if len(numbers) == len(self.rows.y) else take(X, numbers)
 
-    def _of_rows(self, value: Any, rows: NDArray[np.int64]) -> Any:
+    def _of_rows(self, value: Any, numbers: NDArray[np.int64]) -> Any:
         per_row = hasattr(value, "__len__") and not isinstance(value, str | dict)
-        if not per_row or len(value) != len(self.y):
+        if not per_row or len(value) != len(self.rows.y):
             return value
-        return take(value if hasattr(value, "iloc") else np.asarray(value), rows)
+        return self._take(value if hasattr(value, "iloc") else np.asarray(value), numbers)
 
 
 def columns_of(models: list[Any], X: Any, labels: Labels, method: str) -> Array:
@@ -115,11 +98,11 @@ def scores_of(model: Any, X: Any, labels: Labels, method: str) -> Array:
     found = getattr(model, method)(X)
     if isinstance(found, list):  # one array of two columns per label, as forests give
         found = np.stack([p[:, -1] for p in found], axis=1)
-    found = np.asarray(found, dtype=np.float64)
+    found, name = np.asarray(found, dtype=np.float64), f"{type(model).__name__}.{method}"
     if not np.isfinite(found).all():
         raise ValueError(
-            f"{type(model).__name__}.{method} gives NaN or infinite scores, which no cut can divide; look for extreme "
-            "features, or take another classifier."
+            f"{name} gives NaN or infinite scores, which no cut can divide; look for extreme features, or take another "
+            "classifier."
         )
     if labels.kind == "binary":
         flipped = model.classes_[-1] != labels.pos_label
@@ -132,11 +115,9 @@ def scores_of(model: Any, X: Any, labels: Labels, method: str) -> Array:
         found = found[:, np.searchsorted(model.classes_, labels.classes)]
     if found.shape[1:] != (len(labels.classes),) and labels.kind != "binary":
         raise ValueError(
-            f"{type(model).__name__}.{method} gives shape {found.shape} for {len(labels.classes)} columns; a "
-            "column each is needed."
+            f"{name} gives shape {found.shape}; one column is needed for each of {labels.classes}."
         )
-    result: Array = logit(found) if method == "predict_proba" else found
-    return result
+    return np.asarray(logit(found) if method == "predict_proba" else found)
 
 
 def mean_of(parts: list[Array], method: str) -> Array:
@@ -150,28 +131,23 @@ def mean_of(parts: list[Array], method: str) -> Array:
     """
     if len(parts) == 1:
         return parts[0]
-    mean: Array = (
-        logit(np.mean(sigmoid(parts), axis=0)) if method == "predict_proba" else np.mean(parts, axis=0)
-    )
-    return mean
+    certain = method == "predict_proba"
+    mean: Array = np.mean(sigmoid(parts) if certain else parts, axis=0)
+    return logit(mean) if certain else mean
 
 
 def response_method(estimator: Any, wanted: str = "auto") -> str:
-    """Which method scores: probabilities where there are any.
-
-    >>> from sklearn.svm import LinearSVC
-    >>> response_method(LinearSVC())
-    'decision_function'
-    """
+    """Which method scores: probabilities where there are any."""
     known = ("predict_proba", "decision_function")
-    if wanted != "auto" and wanted not in known:
+    if wanted not in ("auto", *known):
         raise ValueError(f"response_method must be one of auto, {', '.join(known)}; got {wanted!r}.")
-    for name in known if wanted == "auto" else (wanted,):
+    sought = known if wanted == "auto" else (wanted,)
+    for name in sought:
         if hasattr(estimator, name):
             return name
     raise TypeError(
-        f"{type(estimator).__name__} has no {' or '.join(known if wanted == 'auto' else (wanted,))}, and a cut needs "
-        "scores; use a classifier that gives them."
+        f"{type(estimator).__name__} has no {' or '.join(sought)}, and a cut needs scores; use a classifier that "
+        "gives them."
     )
 
 
@@ -186,23 +162,5 @@ def is_native(estimator: Any, labels: Labels) -> bool:
 
 
 def takes_columns(estimator: Any) -> bool:
-    """Whether the estimator takes nothing but several columns of labels.
-
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from sklearn.multioutput import MultiOutputClassifier
-    >>> takes_columns(MultiOutputClassifier(LogisticRegression())), takes_columns(LogisticRegression())
-    (True, False)
-    """
+    """Whether the estimator takes nothing but several columns of labels."""
     return not get_tags(estimator).target_tags.single_output
-
-
-def indexable(X: Any) -> Any:
-    """Bring rows to a form that can be indexed, and leave everything else to the classifier."""
-    if hasattr(X, "tocsr"):
-        X = X.tocsr()
-    elif not (hasattr(X, "columns") or isinstance(X, np.ndarray)):  # data frames keep their names
-        X = np.asarray(X)
-    shape = getattr(X, "shape", ())
-    if 0 in shape or len(shape) == 0:
-        check_array(X, accept_sparse=True)  # scikit-learn's own words for what is missing
-    return X

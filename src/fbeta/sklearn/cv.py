@@ -38,6 +38,8 @@ def inner_folds(
     rows = X if X is not None else y
     splitter = check_cv(cv, y, classifier=True)
     pairs = list(splitter.split(rows, y) if groups is None else splitter.split(rows, y, groups))
+    # What models must have seen: each class, or each value of each label.
+    kinds = y if y.ndim == 1 else y + 2 * np.arange(y.shape[1])
     for name, (train, test) in enumerate(pairs):
         if (fold[test] >= 0).any():
             raise ValueError(
@@ -50,19 +52,11 @@ def inner_folds(
                 "use folds, or one hold-out."
             )
         fold[test] = name
-        if len(_kinds(y[train])) < len(_kinds(y)):
+        if len(np.unique(kinds[train])) < len(np.unique(kinds)):
             raise ValueError("A training part of cv lacks a class that y has; use a stratified splitter.")
-    held = y[fold >= 0]
-    if len(np.unique(held, axis=0)) < 2:
-        raise ValueError(
-            "The test parts of cv hold one class only; use a stratified splitter or larger parts."
-        )
+    if len(np.unique(y[fold >= 0], axis=0)) < 2:
+        raise ValueError("The test parts of cv hold one class only; use a stratified splitter.")
     return fold
-
-
-def _kinds(y: NDArray[Any]) -> NDArray[Any]:
-    """What models must have seen: each class, or each value of each label."""
-    return np.unique(y if y.ndim == 1 else y + 2 * np.arange(y.shape[1]))
 
 
 def _check_labels(y: NDArray[Any]) -> None:

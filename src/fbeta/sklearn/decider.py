@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_consistent_length, check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils import check_consistent_length, check_random_state, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from fbeta.decisions import Decision, Platt, Threshold
 from fbeta.learners import take
 from fbeta.metrics import as_metric
+from fbeta.sklearn.cv import inner_folds
 from fbeta.sklearn.labels import Array, Labels, read_y
 from fbeta.sklearn.scoring import metric_of
 
 
 class Given(NamedTuple):
-    """What `fit` was handed, read: rows of weight zero are gone."""
+    """What `fit` was handed, read: rows of weight zero are gone, and `kept` are the numbers of the others.
+
+    `params` and, if `weigh`, the weights are for the `fit` of an estimator inside.
+    """
 
     X: Any
     y: NDArray[Any]
     weight: Array | None
     groups: NDArray[Any] | None
     kept: NDArray[np.int64]
+    params: Mapping[str, Any] = {}
+    weigh: bool = True
 
 
 class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -37,7 +46,10 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     metric: Any
+    rule: Any
+    cv: Any
     average: str
+    pos_label: Any
     random_state: Any
     labels_: Labels
     decision_: Decision
@@ -87,7 +99,7 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Two classes: the positive one where its probability reaches the cut. Labels: each on its own. Classes: the one
         that is worth most to the metric.
         """
-        margin = self._margins(X)
+        margin = self._margins(X)  # first: it says so if nothing is fitted
         return self.labels_.names(margin)
 
     def predict_proba(self, X: Any) -> Array:
@@ -116,35 +128,37 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y = read_y(y)
         check_consistent_length(X, y, groups)
         g = None if groups is None else np.asarray(groups)
-        everything = np.arange(len(y))
-        if sample_weight is None:
-            return Given(X, y, None, g, everything)
-        weight = read_weight(sample_weight, len(y))
-        kept = np.flatnonzero(weight > 0)
-        if len(kept) == len(y):
-            return Given(X, y, weight, g, everything)
+        weight = None if sample_weight is None else read_weight(sample_weight, len(y))
+        kept = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
+        if weight is None or len(kept) == len(y):
+            return Given(X, y, weight, g, kept)
         return Given(take(X, kept), y[kept], weight[kept], None if g is None else g[kept], kept)
 
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _for_one_decision(self, **options: Any) -> None:
-        """Refuse, before anything is fitted, options that several classes cannot have."""
-        given = [name for name, value in options.items() if value is not None]
-        if given and self.labels_.kind == "multiclass":
+    def _read_labels(self, y: Any, classes: Any = None) -> None:
+        """Find out what `y` means, and refuse, before anything is fitted, options that several classes cannot have."""
+        self.labels_ = Labels.read(y, self.average, self.pos_label, classes)
+        self.classes_ = self.labels_.classes
+        if self.labels_.kind == "multiclass" and self._constraints:
             raise ValueError(
-                f"{given[0]} is about one decision; y has {len(self.labels_.classes)} classes that exclude each other. "
-                "Pick one, for example y == 'fraud', or leave it out."
+                f"{next(iter(self._constraints))} is about one decision; y has {len(self.classes_)} classes that "
+                "exclude each other. Pick one, for example y == 'fraud', or leave it out."
             )
 
+    def _divide(self, rows: Given) -> tuple[Array, NDArray[np.int64], int]:
+        """The columns to decide on, the fold of each row, and a random seed."""
+        self._read_labels(rows.y)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        fold = inner_folds(self.cv, self.labels_.spread(rows.y), rows.X, rows.groups, seed)
+        return self.labels_.columns(rows.y), fold, seed
+
+    @property
+    def _constraints(self) -> dict[str, Any]:
+        """What was asked of the cut besides the metric."""
+        asked = {name: getattr(self, name, None) for name in ("subject_to", "prevalence")}
+        return {name: value for name, value in asked.items() if value is not None}
+
     def _decide(
-        self,
-        scores: Array,
-        target: Array,
-        weight: Array | None,
-        rule: Any,
-        calibration: str | Sequence[Platt],
-        **constraints: Any,
+        self, scores: Array, target: Array, weight: Array | None, calibration: str | Sequence[Platt]
     ) -> None:
         """Fit `decision_` on rows that the models of these scores never saw."""
         self.labels_.check_both(target)
@@ -154,20 +168,86 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.metric,
             weight,
             kind="logit",
-            rule=rule,
+            rule=self.rule,
             calibration=calibration,
             average="micro" if self.average == "micro" else "macro",
             exclusive=self.labels_.kind == "multiclass",
-            **constraints,
+            **self._constraints,
         )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        several = self.average != "binary"
+        tags.classifier_tags.multi_class = tags.classifier_tags.multi_label = several
+        return tags
+
+
+@dataclass(eq=False, repr=False)
+class MetaDecider(MetaEstimatorMixin, Decider):  # type: ignore[misc]
+    """An estimator around `estimator`, whose scores it cuts."""
+
+    estimator: Any
+    metric: Any = "fbeta:beta=1"
+    _: KW_ONLY
+    rule: Any = "shrunk"
+    cv: Any = None
+    average_folds: bool = False
+    average: str = "binary"
+    pos_label: Any = None
+    prevalence: float | None = None
+    response_method: str = "auto"
+    random_state: Any = None
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, groups: Any, params: dict[str, Any]) -> Given:
+        """Check what can be checked without knowing what the estimator takes."""
+        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
+            raise TypeError(
+                f"estimator must be a classifier, for example LogisticRegression(); got {self.estimator!r}."
+            )
+        as_metric(self.metric)
+        n = len(y) if hasattr(y, "__len__") else -1
+        rows, weigh = self._read_rows(indexable(X), y, sample_weight, groups), True
+        if sklearn.get_config()["enable_metadata_routing"]:
+            given = {} if sample_weight is None else {"sample_weight": sample_weight}
+            params = dict(process_routing(self, "fit", **given, **params).estimator.fit)
+            weigh = params.pop("sample_weight", None) is not None  # they travel with the rows
+        if len(rows.kept) < n:
+            params = {
+                name: np.asarray(v)[rows.kept] if hasattr(v, "__len__") and len(v) == n else v
+                for name, v in params.items()
+            }
+        return rows._replace(params=params, weigh=weigh)
+
+    def _remember(self, model: Any) -> None:
+        """Take over what a fitted model knows of its input."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
+
+    def get_metadata_routing(self) -> Any:
+        """How metadata travels: own requests, and `fit` of the estimator."""
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator).input_tags
+        tags.input_tags.sparse = inner.sparse
+        tags.input_tags.allow_nan = inner.allow_nan
+        return tags
+
+
+def check_whole(name: str, value: Any, otherwise: str = "") -> None:
+    """Refuse what is no integer from 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be an integer from 1{otherwise}; got {value!r}.")
 
 
 def read_weight(sample_weight: Any, rows: int) -> Array:
-    """Check row weights: one number for all or one per row, finite, none negative, not all zero.
-
-    >>> read_weight([1, 2], 2), read_weight(1.0, 2)
-    (array([1., 2.]), array([1., 1.]))
-    """
+    """Check row weights: one number for all or one per row, finite, none negative, not all zero."""
     weight = np.asarray(sample_weight, dtype=np.float64)
     if weight.ndim == 0:
         weight = np.full(rows, float(weight))
@@ -180,3 +260,15 @@ def read_weight(sample_weight: Any, rows: int) -> Array:
     if not (weight > 0).any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
     return weight
+
+
+def indexable(X: Any) -> Any:
+    """Bring rows to a form that can be indexed, and leave everything else to the classifier."""
+    if hasattr(X, "tocsr"):
+        X = X.tocsr()
+    elif not (hasattr(X, "columns") or isinstance(X, np.ndarray)):  # data frames keep their names
+        X = np.asarray(X)
+    shape = getattr(X, "shape", ())
+    if 0 in shape or len(shape) == 0:
+        check_array(X, accept_sparse=True)  # scikit-learn's own words for what is missing
+    return X

@@ -67,7 +67,7 @@ class Labels:
 
     def allowed(self, average: str, pos_label: Any) -> Labels:
         """Itself, if several classes or labels can be averaged so."""
-        what = f"{len(self.classes)} classes" if self.kind == "multiclass" else f"{len(self.classes)} labels"
+        what = f"{len(self.classes)} {'classes' if self.kind == 'multiclass' else 'labels'}"
         if average == "binary":
             # The first sentence is what scikit-learn's own checks look for.
             raise ValueError(
@@ -94,8 +94,7 @@ class Labels:
 
     def check_known(self, y: Any) -> None:
         """Refuse labels that a classifier fitted before has never heard of."""
-        known = self.kind == "multilabel" or np.isin(column_or_1d(y), self.classes).all()
-        if not known:
+        if self.kind != "multilabel" and not np.isin(column_or_1d(y), self.classes).all():
             raise ValueError(
                 f"y holds {np.unique(y)[:5].tolist()}, but the fitted classifier's classes are "
                 f"{self.classes.tolist()}; name the classes as it does."
@@ -118,12 +117,9 @@ class Labels:
     def columns(self, y: Any) -> Array:
         """0 and 1, one column per decision."""
         if self.kind == "multilabel":
-            found: Array = _matrix(y).astype(np.float64)
-            return found
-        values = column_or_1d(y)
+            return _matrix(y).astype(np.float64)
         sought = self.classes[[self.positive]] if self.kind == "binary" else self.classes
-        same: Array = (values[:, None] == sought[None, :]).astype(np.float64)
-        return same
+        return np.asarray(column_or_1d(y)[:, None] == sought[None, :], dtype=np.float64)
 
     def names(self, margin: Array) -> NDArray[Any]:
         """The user's labels for margins above 0: the largest for classes, each on its own for labels."""
@@ -137,8 +133,7 @@ class Labels:
         """The decisions as columns of 0 and 1."""
         if self.kind != "multiclass":
             return (margin > 0).astype(np.float64)
-        best: Array = (margin.argmax(1)[:, None] == np.arange(margin.shape[1])).astype(np.float64)
-        return best
+        return np.asarray(margin.argmax(1)[:, None] == np.arange(margin.shape[1]), dtype=np.float64)
 
     def in_order(self, column: Array) -> Array:
         """Two columns, one per class in their order, from one of probabilities of the positive class."""
@@ -169,8 +164,7 @@ def read_y(y: Any) -> Any:
 
 
 def _matrix(y: Any) -> NDArray[Any]:
-    found: NDArray[Any] = check_array(y, accept_sparse=False, dtype=None, input_name="y")
-    return found
+    return np.asarray(check_array(y, accept_sparse=False, dtype=None, input_name="y"))
 
 
 def _rarer(classes: NDArray[Any], values: NDArray[Any]) -> int:

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from fbeta.learners import Goal, Rows, models
 from fbeta.metrics import as_metric
-from fbeta.sklearn.cv import inner_folds
-from fbeta.sklearn.decider import Decider
-from fbeta.sklearn.labels import Array, Labels, read_y
+from fbeta.sklearn.decider import Decider, check_whole
+from fbeta.sklearn.labels import Array, read_y
 
 MODELS = ("linear", "mlp")
 SOLVERS = ("auto", "adam", "lbfgs")
@@ -39,7 +38,6 @@ class MetricClassifier(Decider):
       `StratifiedShuffleSplit(1)`, makes it a single validation set.
     - `average_folds`: answer by the mean of the folds' models instead of the model of all rows.
     - `average`, `pos_label`: as in `ThresholdClassifier`.
-    - `hidden`: the units of each hidden layer of "mlp".
     - `alpha`: the penalty on squared weights, relative to the mean loss; None is 1/n, logistic regression's ``C=1``.
     - `solver`: "lbfgs" on all rows (linear), or "adam" on batches of `batch_size` at `learning_rate` (mlp).
     - `max_epochs`, `patience`: epochs (ten steps each for "lbfgs"), and how many without a better out-of-fold metric
@@ -90,14 +88,11 @@ class MetricClassifier(Decider):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MetricClassifier:
         """Train; `sample_weight` weighs rows (2 is a row twice), `groups` stay together in a fold."""
         learner = self._learner()
-        X, y, weight, groups, _ = self._read_rows(self._table(X, y), y, sample_weight, groups)
-        self.labels_ = Labels.read(y, self.average, self.pos_label)
-        self._for_one_decision(prevalence=self.prevalence)
-        self.classes_ = self.labels_.classes
-        target, seed = self.labels_.columns(y), self._seed()
-        fold = inner_folds(self.cv, self.labels_.spread(y), X, groups, seed)
-        scaler = StandardScaler(with_mean=not hasattr(X, "tocsr")).fit(X, sample_weight=weight)
-        rows = Rows(scaler.transform(X), target, fold, weight)
+        given = self._read_rows(self._table(X, y), y, sample_weight, groups)
+        target, fold, seed = self._divide(given)
+        scaler = StandardScaler(with_mean=not hasattr(given.X, "tocsr"))
+        scaler.fit(given.X, sample_weight=given.weight)
+        rows = Rows(scaler.transform(given.X), target, fold, given.weight)
         own = isinstance(self.rule, str) and self.rule == "own"
         average = "micro" if self.average == "micro" else "macro"
         goal = Goal(as_metric(self.metric), average, self.prevalence, own)
@@ -112,12 +107,7 @@ class MetricClassifier(Decider):
         self.networks_ = [network.unstandardised(mean, scaler.scale_) for network in chosen]
         self.n_iter_, self.history_ = found.rounds, np.array(found.course.held)
         self.out_of_fold_ = found.scores
-        self._decide(
-            *rows.held_out(found.scores),
-            self.rule,
-            found.calibration or "platt",
-            prevalence=self.prevalence,
-        )
+        self._decide(*rows.held_out(found.scores), found.calibration or "platt")
         return self
 
     def _table(self, X: Any, y: Any = None) -> Any:
@@ -137,14 +127,14 @@ class MetricClassifier(Decider):
         except ImportError as error:  # pragma: no cover
             raise ImportError("MetricClassifier.fit needs PyTorch: pip install 'fbeta[sklearn]'") from error
         given = {
-            "hidden": _sizes(self.hidden) if self.model != "linear" else AUTO,
+            "hidden": AUTO if self.model == "linear" else _sizes(self.hidden),
             "solver": self.solver,
             "rate": self.learning_rate,
             "batch": self.batch_size,
             "epochs": self.max_epochs,
             "patience": self.patience,
         }
-        chosen = {name: value for name, value in given.items() if not isinstance(value, str) or value != AUTO}
+        chosen = {name: value for name, value in given.items() if value != AUTO}
         options = dict(self.loss_options or {})
         return models.get(self.model, alpha=self.alpha, options=options, device=self.device, **chosen)
 
@@ -154,40 +144,29 @@ class MetricClassifier(Decider):
                 raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
         for name in ("max_epochs", "patience", "batch_size"):
             number = getattr(self, name)
-            if number == AUTO or (number is None and name == "patience"):
-                continue
-            if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-                raise ValueError(f"{name} must be an integer from 1, or 'auto'; got {number!r}.")
-        if self.hidden != AUTO and not all(
-            isinstance(size, int | np.integer) and size > 0 for size in _sizes(self.hidden)
-        ):
-            raise ValueError(
-                f"hidden must hold the units of each layer, for example (64,); got {self.hidden!r}."
-            )
-        for name in ("alpha", "learning_rate"):
+            if number != AUTO and not (number is None and name == "patience"):
+                check_whole(name, number, ", or 'auto'")
+        sizes = () if self.hidden == AUTO else _sizes(self.hidden)
+        if not all(isinstance(size, int | np.integer) and size > 0 for size in sizes):
+            raise ValueError(f"hidden must hold the units of each layer, such as (64,); got {self.hidden!r}.")
+        for name, missing in (("alpha", None), ("learning_rate", AUTO)):
             size = getattr(self, name)
-            if size == AUTO if name == "learning_rate" else size is None:
-                continue
-            if not isinstance(size, int | float | np.number) or not 0 <= size < np.inf:
+            if size != missing and not (isinstance(size, int | float | np.number) and 0 <= size < np.inf):
                 raise ValueError(f"{name} must be a finite number from 0; got {size!r}.")
 
     def _scores(self, X: Any) -> Array:
-        check_is_fitted(self)
         rows = self._table(X)
-        mean: Array = np.mean([network(rows) for network in self.networks_], axis=0)
-        return mean
+        return np.asarray(np.mean([network(rows) for network in self.networks_], axis=0))
 
     @property
     def coef_(self) -> Array:
         """Weights of a linear model, one row per column of decisions."""
-        mean: Array = np.mean([network.weights[0].T for network in self._linear()], axis=0)
-        return mean
+        return np.asarray(np.mean([network.weights[0].T for network in self._linear()], axis=0))
 
     @property
     def intercept_(self) -> Array:
         """Intercepts of a linear model."""
-        mean: Array = np.mean([network.biases[0] for network in self._linear()], axis=0)
-        return mean
+        return np.asarray(np.mean([network.biases[0] for network in self._linear()], axis=0))
 
     def _linear(self) -> Any:
         if self.model != "linear" or not hasattr(self, "networks_"):
@@ -197,8 +176,6 @@ class MetricClassifier(Decider):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.model == "linear"
-        tags.classifier_tags.multi_class = self.average != "binary"
-        tags.classifier_tags.multi_label = self.average != "binary"
         return tags
 
 

@@ -15,14 +15,7 @@ from fbeta.sklearn.labels import Array, Labels, check_average, read_y
 
 
 def metric_of(metric: Metric, called: Array, target: Array, weight: Any, average: str) -> float:
-    """Score columns of decisions: pooled for micro, else the mean over columns.
-
-    Shape: `called` and `target` ``(n, K)``, `weight` ``(n,)``.
-
-    >>> from fbeta import FBeta
-    >>> metric_of(FBeta(1), np.array([[1.0], [1.0]]), np.array([[1.0], [0.0]]), None, "binary")
-    0.6666666666666666
-    """
+    """Score columns of decisions ``(n, K)``: pooled for micro, else the mean over columns."""
     w = None if weight is None else np.broadcast_to(np.asarray(weight, dtype=float)[:, None], target.shape)
     axis = None if average == "micro" else 0
     return float(np.mean(metric(Confusion.from_predictions(called, target, w, axis=axis))))
@@ -89,9 +82,7 @@ def _labels(true: NDArray[Any], called: NDArray[Any], average: str, pos_label: A
     # A part of the data may hold one class only; which, its rows cannot say.
     only = classes[0]
     if pos_label is None and classes.dtype.kind not in "biuf":
-        raise ValueError(
-            f"All rows are {only!r}, and whether that is the positive class is not known; give pos_label."
-        )
+        raise ValueError(f"All rows are {only!r}, which may be positive or not; give pos_label.")
     positive = only > 0 if pos_label is None else only == pos_label
     other = np.array([only, only], dtype=object)
     other[0 if positive else 1] = None

@@ -9,18 +9,9 @@ import numpy as np
 
 from fbeta.decisions import Platt
 from fbeta.learners import FixedPoint, class_weights, solve
-from fbeta.sklearn.clones import (
-    Clones,
-    Numbered,
-    mean_of,
-    response_method,
-    scores_of,
-    takes_columns,
-    weight_argument,
-)
-from fbeta.sklearn.cv import inner_folds
+from fbeta.sklearn.clones import Clones, mean_of, response_method, scores_of, takes_columns, weight_argument
+from fbeta.sklearn.decider import Given, MetaDecider
 from fbeta.sklearn.labels import Array, Labels
-from fbeta.sklearn.meta import MetaDecider, Routed
 
 
 @dataclass(eq=False, repr=False)
@@ -39,7 +30,7 @@ class TangentMetaClassifier(MetaDecider):
     - `metric`, `cv`, `average_folds`, `average`, `pos_label`: as in `ThresholdClassifier`.
     - `rule`: a cut of `fbeta.decisions` on out-of-fold scores; or "own", the classifier's own boundary, which the costs
       have brought to about the same place (for several classes boundaries against the rest do not say which to call).
-    - `rounds`, `damping`: of the fixed point; each round fits one model a fold.
+    - `rounds`, `damping`: of the fixed point; each round fits one model per fold.
     - `prevalence`: the rate of positives where the model will work, if it is not that of these rows.
     - `response_method`: "auto" is probabilities where there are any.
 
@@ -83,7 +74,7 @@ class TangentMetaClassifier(MetaDecider):
         rows = self._read(X, y, sample_weight, groups, params)
         if takes_columns(self.estimator):
             raise TypeError(
-                f"TangentMetaClassifier fits one classifier a label itself; hand it the one inside "
+                f"TangentMetaClassifier fits one classifier per label itself; hand it the one inside "
                 f"{type(self.estimator).__name__}."
             )
         if weight_argument(self.estimator) is None:
@@ -92,35 +83,29 @@ class TangentMetaClassifier(MetaDecider):
                 "ThresholdClassifier, which moves the cut instead."
             )
         self._method = response_method(self.estimator, self.response_method)
-        self.labels_ = Labels.read(rows.y, self.average, self.pos_label)
-        self._for_one_decision(prevalence=self.prevalence)
-        target = self.labels_.columns(rows.y)
-        fold = inner_folds(self.cv, self.labels_.spread(rows.y), rows.X, rows.groups, self._seed())
+        target, fold, _ = self._divide(rows)
         solved = [self._solve(rows, column, fold) for column in target.T]
         self.fixed_points_ = [point for point, _ in solved]
         self.estimators_ = [models for _, models in solved]
         self.costs_ = np.array([point.costs for point in self.fixed_points_])
         self._remember(self.estimators_[0][0])
-        self._calibrate(rows, target)
+        held = self.fixed_points_[0].crossfit.held
+        scores = np.stack([point.crossfit.scores[held] for point in self.fixed_points_], axis=1)
+        weight = None if rows.weight is None else rows.weight[held]
+        without_costs = [Platt(1.0, float(np.log(c0 / c1))) for c0, c1 in self.costs_]
+        calibration = "platt" if self._method == "decision_function" else without_costs
+        self._decide(scores, target[held], weight, calibration)
         return self
 
-    def _solve(self, rows: Routed, column: Array, fold: Any) -> tuple[FixedPoint[list[Any]], list[Any]]:
+    def _solve(self, rows: Given, column: Array, fold: Any) -> tuple[FixedPoint[list[Any]], list[Any]]:
         """The fixed point of one column, and the models that will answer for it."""
-        truth = column.astype(int)
-        one = self._labels_of_one()
-        clones = Clones(
-            self.estimator,
-            one,
-            one.names(column[:, None] - 0.5),
-            column[:, None],
-            self._method,
-            params=rows.params,
-        )
-        X = Numbered.all(rows.X, len(truth))
+        one, truth = self._labels_of_one(), column.astype(int)
+        named = rows._replace(y=one.names(column[:, None] - 0.5), weigh=True)
+        clones = Clones(self.estimator, one, named, column[:, None], self._method)
         point = solve(
             clones.fit,
-            clones.score_one,
-            X,
+            lambda models, numbers: clones.score(models, numbers)[:, 0],
+            clones.numbers,
             truth,
             self.metric,
             fold,
@@ -131,21 +116,12 @@ class TangentMetaClassifier(MetaDecider):
         )
         if self.average_folds:
             return point, [model for models in point.crossfit.models for model in models]
-        return point, clones.fit(X, truth, class_weights(truth, point.delta, rows.weight))
-
-    def _calibrate(self, rows: Routed, target: Array) -> None:
-        """Probabilities without the costs, and the cut: the classifier's own, or a rule's."""
-        held = self.fixed_points_[0].crossfit.held
-        scores = np.stack([point.crossfit.scores[held] for point in self.fixed_points_], axis=1)
-        weight = None if rows.weight is None else rows.weight[held]
-        known = [Platt(1.0, float(np.log(c0 / c1))) for c0, c1 in self.costs_]
-        calibration = "platt" if self._method == "decision_function" else known
-        self._decide(scores, target[held], weight, self.rule, calibration, prevalence=self.prevalence)
+        return point, clones.fit(clones.numbers, truth, class_weights(truth, point.delta, rows.weight))
 
     def _scores(self, X: Any) -> Array:
-        one = self._labels_of_one()
+        one, method = self._labels_of_one(), self._method
         columns = [
-            mean_of([scores_of(model, X, one, self._method) for model in models], self._method)
+            mean_of([scores_of(model, X, one, method) for model in models], method)
             for models in self.estimators_
         ]
         return np.concatenate(columns, axis=1)

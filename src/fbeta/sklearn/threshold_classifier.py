@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from sklearn.utils.validation import check_is_fitted
+
 from fbeta.learners import cross_fit
-from fbeta.sklearn.clones import Clones, Numbered, columns_of, is_native, mean_of, response_method
-from fbeta.sklearn.cv import inner_folds
-from fbeta.sklearn.labels import Array, Labels
-from fbeta.sklearn.meta import MetaDecider, Routed, check_fitted
+from fbeta.sklearn.clones import Clones, columns_of, is_native, mean_of, response_method
+from fbeta.sklearn.decider import Given, MetaDecider
+from fbeta.sklearn.labels import Array
 
 
 @dataclass(eq=False, repr=False)
@@ -67,38 +68,30 @@ class ThresholdClassifier(MetaDecider):
         rows = self._read(X, y, sample_weight, groups, params)
         self._method = response_method(self.estimator, self.response_method)
         scores, target, weight = self._prefit(rows) if self.prefit else self._cross_fit(rows)
-        calibration = "platt" if self._method == "decision_function" else "none"
-        self._decide(
-            scores,
-            target,
-            weight,
-            self.rule,
-            calibration,
-            subject_to=self.subject_to,
-            prevalence=self.prevalence,
-        )
+        self._decide(scores, target, weight, "platt" if self._method == "decision_function" else "none")
         return self
 
-    def _cross_fit(self, rows: Routed) -> tuple[Array, Array, Array | None]:
-        self.labels_ = Labels.read(rows.y, self.average, self.pos_label)
-        self._for_one_decision(subject_to=self.subject_to, prevalence=self.prevalence)
-        target = self.labels_.columns(rows.y)
-        fold = inner_folds(self.cv, self.labels_.spread(rows.y), rows.X, rows.groups, self._seed())
+    def _cross_fit(self, rows: Given) -> tuple[Array, Array, Array | None]:
+        target, fold, _ = self._divide(rows)
         native = is_native(self.estimator, self.labels_)
-        clones = Clones(
-            self.estimator, self.labels_, rows.y, target, self._method, native, rows.params, rows.weigh
-        )
-        X = Numbered.all(rows.X, len(rows.y))
-        found = cross_fit(clones.fit, clones.score, X, rows.y, fold, rows.weight)
-        self._ask(list(found.models) if self.average_folds else [clones.fit(X, rows.y, rows.weight)])
+        clones = Clones(self.estimator, self.labels_, rows, target, self._method, native)
+        found = cross_fit(clones.fit, clones.score, clones.numbers, rows.y, fold, rows.weight)
+        if self.average_folds:
+            self._ask(list(found.models))
+        else:
+            self._ask([clones.fit(clones.numbers, rows.y, rows.weight)])
         held = found.held
         return found.scores[held], target[held], None if rows.weight is None else rows.weight[held]
 
-    def _prefit(self, rows: Routed) -> tuple[Array, Array, Array | None]:
-        check_fitted(self.estimator)
-        classes = None if rows.y.ndim == 2 else getattr(self.estimator, "classes_", None)
-        self.labels_ = Labels.read(rows.y, self.average, self.pos_label, classes)
-        self._for_one_decision(subject_to=self.subject_to, prevalence=self.prevalence)
+    def _prefit(self, rows: Given) -> tuple[Array, Array, Array | None]:
+        try:
+            check_is_fitted(self.estimator)
+        except Exception as error:
+            raise type(error)(
+                f"prefit=True promises a fitted {type(self.estimator).__name__}, and it is not. Fit it first, or wrap "
+                "it in sklearn.frozen.FrozenEstimator where something clones it (a search, cross_val_score)."
+            ) from error
+        self._read_labels(rows.y, None if rows.y.ndim == 2 else getattr(self.estimator, "classes_", None))
         self.labels_.check_known(rows.y)
         self._ask([[self.estimator]])
         return self._scores(rows.X), self.labels_.columns(rows.y), rows.weight

@@ -1,4 +1,4 @@
-"""A cut that does not look at the rows."""
+"""The rule "constant": a cut that does not look at the rows."""
 
 from __future__ import annotations
 

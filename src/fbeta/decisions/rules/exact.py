@@ -1,4 +1,4 @@
-"""The best cut on the rows."""
+"""The rule "exact": the best cut on the rows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fbeta.decisions.pooling import pool
 from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.rules.rule import Rule
+from fbeta.decisions.steps import Steps
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,17 @@ class Exact(Rule):
     Reference: [lipton2014]
     """
 
+    def counts(self, problem: Problem) -> Steps:
+        """The counts whose best cut is sought."""
+        return problem.steps
+
     def choose(self, problem: Problem) -> float:
         """The argmax."""
-        return problem.steps.cut(problem.best())
+        return problem.steps.cut(problem.best(self.counts(problem)))
 
     def choose_together(self, problems: Sequence[Problem], constraints: Constraints) -> list[float]:
-        """The argmax over all columns."""
-        columns = [p.steps for p in problems]
+        """The argmax over all columns; constraints hold for these counts."""
+        columns = [self.counts(p) for p in problems]
         best = pool(columns, problems[0].metric, constraints)
         return [c.cut(i) for c, i in zip(columns, best, strict=True)]
 

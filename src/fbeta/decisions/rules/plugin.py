@@ -1,21 +1,19 @@
-"""The best cut that calibrated probabilities lead us to expect."""
+"""The rule "plugin": the best cut that calibrated probabilities lead us to expect."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fbeta.decisions.calibration import MARGIN, Platt
-from fbeta.decisions.pooling import pool
-from fbeta.decisions.problem import Constraints, Problem
-from fbeta.decisions.rules.rule import Rule
+from fbeta.decisions.problem import Problem
+from fbeta.decisions.rules.exact import Exact
 from fbeta.decisions.steps import Steps
 
 
 @dataclass(frozen=True)
-class Plugin(Rule):
+class Plugin(Exact):
     r"""The best cut of the metric that calibrated probabilities lead us to expect.
 
     .. math:: \hat c = \arg\max_c M(\mathbb E\,\text{counts}), \qquad \mathbb E\,TP = \sum_{s_i \ge c} p_i,\quad
@@ -33,21 +31,7 @@ class Plugin(Rule):
 
     calibrate: bool = True
 
-    def choose(self, problem: Problem) -> float:
-        """The argmax of the expected metric."""
-        return problem.steps.cut(problem.best(self.expected(problem)))
-
-    def choose_together(self, problems: Sequence[Problem], constraints: Constraints) -> list[float]:
-        """The argmax of the expected metric over all columns; constraints hold for what is expected."""
-        columns = [self.expected(p) for p in problems]
-        best = pool(columns, problems[0].metric, constraints)
-        return [c.cut(i) for c, i in zip(columns, best, strict=True)]
-
-    def follows(self, problem: Problem) -> float:
-        """Not at all: two numbers of a calibration hardly make a cut optimistic."""
-        return 0.0
-
-    def expected(self, problem: Problem) -> Steps:
+    def counts(self, problem: Problem) -> Steps:
         """What the probabilities lead us to count."""
         observed = problem.observed
         if not self.calibrate and observed.kind != "probability":
@@ -58,3 +42,12 @@ class Plugin(Rule):
         p = Platt.fit(observed)(observed.scores) if self.calibrate else observed.scores
         expected = observed.expected(np.clip(p, MARGIN, 1 - MARGIN))
         return expected if problem.prevalence is None else expected.at_prevalence(problem.prevalence)
+
+    def follows(self, problem: Problem) -> float:
+        """Not at all: two numbers of a calibration hardly make a cut optimistic."""
+        return 0.0
+
+    @property
+    def needs_kind(self) -> bool:
+        """Yes: it is calibrated."""
+        return True

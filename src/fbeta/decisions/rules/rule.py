@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from fbeta.decisions.interval import Evidence
 from fbeta.decisions.problem import Constraints, Problem
+from fbeta.decisions.steps import score_cells
+from fbeta.decisions.threshold import Threshold
+from fbeta.metrics import Confusion
 from fbeta.spelling import did_you_mean, read_options, register
 
 
@@ -46,21 +50,34 @@ class Rule(ABC):
         """Whether the cut depends on what the scores are: probabilities, logits or any numbers."""
         return True
 
+    def threshold(self, problem: Problem, cut: float | None = None) -> Threshold:
+        """Choose a cut (or take one that was chosen): its counts, its score, and what speaks against it."""
+        steps = problem.steps
+        cut = steps.snap(self.choose(problem) if cut is None else cut)
+        i = steps.index(cut)
+        counts = Confusion(*map(float, steps.confusion(i)))
+        return Threshold(
+            cut,
+            float(score_cells(problem.metric, counts)),
+            int(steps.called[i]),
+            kind=steps.kind,
+            rule=str(self),
+            metric=problem.metric,
+            counts=counts,
+            prevalence=problem.prevalence,
+            warning=problem.warning(i, str(self)),
+            evidence=Evidence.of(problem, i, self.follows(problem)),
+        )
+
     def __str__(self) -> str:
         """Write the spec that `as_rule` reads: the name, and options that are not the default."""
-        options = [
-            (f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default
-        ]
-        given = ",".join(f"{name}={float(value)!r}".removesuffix(".0") for name, value in options)
+        options = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        given = ",".join(f"{name}={float(value)!r}".removesuffix(".0") for name, value in options.items())
         return type(self).__name__.lower() + (f":{given}" if given else "")
 
 
 def names() -> list[str]:
-    """The names of all rules.
-
-    >>> "shrunk" in names()
-    True
-    """
+    """The names of all rules."""
     return sorted(Rule.registry)
 
 
@@ -76,8 +93,7 @@ def as_rule(spec: Rule | str) -> Rule:
         raise TypeError(f"A rule is a name ({', '.join(names())}) or an instance; got {spec!r}.")
     name, _, options = spec.strip().lower().partition(":")
     if name not in Rule.registry:
-        raise ValueError(
-            f"Unknown rule {name!r}.{did_you_mean(name, names())} Choices: {', '.join(names())}."
-        )
+        hint = did_you_mean(name, names())
+        raise ValueError(f"Unknown rule {name!r}.{hint} Choices: {', '.join(names())}.")
     cls = Rule.registry[name]
     return cls(**read_options(cls, options))

@@ -1,4 +1,4 @@
-"""Between the exact cut and the plug-in: better than either with few positives."""
+"""The rule "shrunk": between the exact cut and the plug-in."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Shrunk(Rule):
     def choose(self, problem: Problem) -> float:
         """The mean of two cuts."""
         steps, allowed = problem.steps, problem.allowed
-        between = self._between(problem, Exact().choose(problem), Plugin(self.calibrate).choose(problem))
-        cut = steps.snap(between)
+        exact, plugin = Exact().choose(problem), Plugin(self.calibrate).choose(problem)
+        cut = steps.snap(self._between(problem, exact, plugin))
         if allowed is None or allowed[steps.index(cut)]:
             return cut
         # Between two cuts that meet the constraints there may be one that does not: take the nearest that does.
@@ -57,17 +57,14 @@ class Shrunk(Rule):
     def choose_together(self, problems: Sequence[Problem], constraints: Constraints) -> list[float]:
         """The means of the cuts that are best together and those expected to be; constraints are not pooled."""
         if constraints:
-            raise ValueError(
-                "Cuts halfway between two that meet pooled constraints need not meet them; use rule='exact'."
-            )
+            raise ValueError("Cuts between two that meet pooled constraints may not; use rule='exact'.")
         exact = Exact().choose_together(problems, constraints)
         plugin = Plugin(self.calibrate).choose_together(problems, constraints)
         return [self._between(*each) for each in zip(problems, exact, plugin, strict=True)]
 
     def follows(self, problem: Problem) -> float:
         """The weight of the exact cut."""
-        n1 = problem.observed.positives * problem.observed.rows_per_weight
-        return self.weight_of_exact(n1)
+        return self.weight_of_exact(problem.observed.positive_rows)
 
     def weight_of_exact(self, positives: float) -> float:
         """w for so many positives."""
