@@ -69,9 +69,7 @@ def compile_fused(root: Path) -> bool:
             why = f"{shlex.join(compiler)}: {next((x for x in lines if 'error' in x), lines[-1])}"
     library.unlink(missing_ok=True)
     print(
-        f"fbeta: the fused CPU losses were not compiled, the plain ones will serve: {why}.",
-        file=sys.stderr,
-        flush=True,
+        f"fbeta: the fused CPU losses were not compiled, the plain ones will serve: {why}.", file=sys.stderr, flush=True
     )
     return False
 

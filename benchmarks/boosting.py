@@ -178,9 +178,7 @@ def plain(library: str, **options: Any) -> Any:
     """The library's own classifier; defaults, but for the options given."""
     if library == "xgboost":
         return PlainXGB(n_jobs=1, random_state=0, **options)
-    return PlainLGBM(
-        n_jobs=1, random_state=0, verbosity=-1, deterministic=True, force_row_wise=True, **options
-    )
+    return PlainLGBM(n_jobs=1, random_state=0, verbosity=-1, deterministic=True, force_row_wise=True, **options)
 
 
 def balanced(library: str, y: Array) -> dict[str, Any]:
@@ -235,9 +233,7 @@ def judge(library: str, split: Split, repeat: int) -> dict[str, dict[str, list[f
     return found
 
 
-def quality(
-    kept: dict[str, Any], tabular: Path, creditcard: Path, repeats: int, save: Callable[[], None]
-) -> None:
+def quality(kept: dict[str, Any], tabular: Path, creditcard: Path, repeats: int, save: Callable[[], None]) -> None:
     """Judge every method on every set, repeat by repeat; `save` after each."""
     about, results = kept.setdefault("sets", {}), kept.setdefault("results", {})
     kept.setdefault("seconds", 0.0)

@@ -146,24 +146,8 @@ def _quality(quality: dict[str, Any]) -> str:
 
 
 def _against(results: dict[str, Any], library: str, sets: list[str]) -> list[str]:
-    heads = [
-        "set",
-        "β",
-        "default",
-        "balanced",
-        "Tuned",
-        "Tuned, our step",
-        "ours",
-        "ours, averaged",
-        "bce, shrunk",
-    ]
-    lines = [
-        "",
-        f"**{library}**",
-        "",
-        f"| {' | '.join([*heads, 'ours − tuned, our step'])} |",
-        "|---" * 10 + "|",
-    ]
+    heads = ["set", "β", "default", "balanced", "Tuned", "Tuned, our step", "ours", "ours, averaged", "bce, shrunk"]
+    lines = ["", f"**{library}**", "", f"| {' | '.join([*heads, 'ours − tuned, our step'])} |", "|---" * 10 + "|"]
     for name in sets:
         for beta in BETAS:
             cells = [_mean(_scores(results, library, name, m, beta)) for m in (*TODAY, *OURS)]
@@ -195,15 +179,12 @@ def _summary(results: dict[str, Any], sets: list[str]) -> list[str]:
                 cells, counts = [], [0, 0]
                 for beta in BETAS:
                     means = [
-                        statistics.fmean(_differences(results, library, name, method, other, beta))
-                        for name in sets
+                        statistics.fmean(_differences(results, library, name, method, other, beta)) for name in sets
                     ]
                     counts[0] += sum(m > 0 for m in means)
                     counts[1] += sum(m < 0 for m in means)
                     cells.append(f"{statistics.fmean(means):+.3f} [{min(means):+.3f}, {max(means):+.3f}]")
-                lines.append(
-                    f"| {library} | {method} | {other} | {' | '.join(cells)} | {counts[0]} : {counts[1]} |"
-                )
+                lines.append(f"| {library} | {method} | {other} | {' | '.join(cells)} | {counts[0]} : {counts[1]} |")
     return lines
 
 
@@ -246,12 +227,8 @@ def _brier(results: dict[str, Any], sets: list[str]) -> list[str]:
             for beta in BETAS:
                 cells = []
                 for method in methods:
-                    pairs = [
-                        (f[method][beta][1], f["default, our step"][beta][1]) for f in results[library][name]
-                    ]
-                    cells.append(
-                        f"{statistics.fmean(a for a, _ in pairs) / statistics.fmean(b for _, b in pairs):.3f}"
-                    )
+                    pairs = [(f[method][beta][1], f["default, our step"][beta][1]) for f in results[library][name]]
+                    cells.append(f"{statistics.fmean(a for a, _ in pairs) / statistics.fmean(b for _, b in pairs):.3f}")
                 lines.append(f"| {library} | {name} | {beta} | {' | '.join(cells)} |")
     return lines
 

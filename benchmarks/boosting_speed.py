@@ -60,11 +60,7 @@ def xgboost_cases(X: Any, y: Any, rounds: int, threads: int) -> dict[str, Callab
         xgboost.train({**params, "base_score": objective.start(y)}, data, rounds, obj=timed)
         return timed.seconds
 
-    return {
-        "built-in": plain,
-        "tangent": lambda: own("tangent"),
-        "surrogate": lambda: own("surrogate"),
-    }
+    return {"built-in": plain, "tangent": lambda: own("tangent"), "surrogate": lambda: own("surrogate")}
 
 
 def lightgbm_cases(X: Any, y: Any, rounds: int, threads: int) -> dict[str, Callable[[], float]]:
@@ -84,11 +80,7 @@ def lightgbm_cases(X: Any, y: Any, rounds: int, threads: int) -> dict[str, Calla
         lightgbm.train({**params, "objective": timed}, begun, rounds)
         return timed.seconds
 
-    return {
-        "built-in": plain,
-        "tangent": lambda: own("tangent"),
-        "surrogate": lambda: own("surrogate"),
-    }
+    return {"built-in": plain, "tangent": lambda: own("tangent"), "surrogate": lambda: own("surrogate")}
 
 
 def measure(n: int, rounds: int, repeats: int, threads: int) -> dict[str, Any]:

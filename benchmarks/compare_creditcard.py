@@ -113,17 +113,11 @@ def summary(made: dict[str, Any]) -> str:
     for m in sorted(made["methods"], key=lambda m: -m["inner"]):
         mean, low, high = m["score"]
         apart = m["difference"]
-        words = (
-            "baseline" if apart is None else f"{signed(apart[0])} [{signed(apart[1])}, {signed(apart[2])}]"
-        )
+        words = "baseline" if apart is None else f"{signed(apart[0])} [{signed(apart[1])}, {signed(apart[2])}]"
         p = "–" if m["p"] is None else f"{m['p']:.2g}"
-        cells = (
-            f"{mean:.3f} [{low:.3f}, {high:.3f}] | {m['at_half'][0]:.3f} | {words} | {p} | {m['brier']:.5f}"
-        )
+        cells = f"{mean:.3f} [{low:.3f}, {high:.3f}] | {m['at_half'][0]:.3f} | {words} | {p} | {m['brier']:.5f}"
         lines.append(f"| {m['method']} | {cells} |")
-    spent = (
-        f"{made['wall_seconds'] / 60:.0f} minutes and {made['peak_MB']} MB at most on {made['cpus']} cores"
-    )
+    spent = f"{made['wall_seconds'] / 60:.0f} minutes and {made['peak_MB']} MB at most on {made['cpus']} cores"
     lines += ["", f"{made['rows']:,} payments, {made['positives']} frauds, {made['seeds']} splits by time, "]
     lines[-1] += f"{made['folds']} inner folds; {spent}. {made['recommendation']}"
     return "\n".join(lines)
@@ -131,9 +125,7 @@ def summary(made: dict[str, Any]) -> str:
 
 def main() -> None:
     """Compare, print and store."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="creditcard", help="the set's name, or a file with Time and Class")
     parser.add_argument("--models", default="linear,mlp,xgboost")
     parser.add_argument("--losses", help="names; the default six if not given")
@@ -141,9 +133,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="only so many rows, for a smoke test")
     parser.add_argument("--folder", type=Path, default=data.root() / "compare-creditcard")
     given = parser.parse_args()
-    folder = (
-        given.folder if given.rows is None else given.folder.with_name(f"{given.folder.name}-{given.rows}")
-    )
+    folder = given.folder if given.rows is None else given.folder.with_name(f"{given.folder.name}-{given.rows}")
     spent = Spent(folder.with_name(f"{folder.name}.json"))
     console = Console(stderr=True)
     with bar("epochs", console) as shown:

@@ -74,13 +74,7 @@ def speed(n: int, repeats: int) -> dict[str, Any]:
             row = {"scores": np.dtype(dtype).name, "positives": rate, "case": name}
             found.append({**row, "seconds": statistics.median(each), "ratio": statistics.median(ratios)})
             print(found[-1], flush=True)
-    return {
-        "n": n,
-        "repeats": repeats,
-        "machine": machine(),
-        "load": round(os.getloadavg()[0], 1),
-        "rows": found,
-    }
+    return {"n": n, "repeats": repeats, "machine": machine(), "load": round(os.getloadavg()[0], 1), "rows": found}
 
 
 def machine() -> str:
@@ -91,9 +85,7 @@ def machine() -> str:
     if Path("/proc/cpuinfo").exists():
         lines = [line.partition(":") for line in Path("/proc/cpuinfo").read_text().splitlines()]
         model = {a.strip(): b.strip() for a, _, b in lines}.get("model name", model)
-    versions = (
-        f"Python {platform.python_version()}, NumPy {np.__version__}, scikit-learn {sklearn.__version__}"
-    )
+    versions = f"Python {platform.python_version()}, NumPy {np.__version__}, scikit-learn {sklearn.__version__}"
     return f"{model}, {os.cpu_count()} cores; {versions}"
 
 
@@ -125,9 +117,7 @@ def render_speed(found: dict[str, Any]) -> list[str]:
     ]
     for case in dict.fromkeys(r["case"] for r in found["rows"]):
         rows = [r for r in found["rows"] if r["case"] == case]
-        lines.append(
-            f"| {case} | " + " | ".join(f"{r['seconds']:.2f} s, {r['ratio']:.2f} ×" for r in rows) + " |"
-        )
+        lines.append(f"| {case} | " + " | ".join(f"{r['seconds']:.2f} s, {r['ratio']:.2f} ×" for r in rows) + " |")
     return [*lines, ""]
 
 
@@ -170,9 +160,7 @@ def render_rules(found: dict[str, Any]) -> list[str]:
     cells = [key for key in next(iter(sets.values())) if ", F" in key]
     lines += ["| set | positives | " + " | ".join(cells) + " |", "|---|---|" + "---|" * len(cells)]
     for name, row in sets.items():
-        scored = [
-            " / ".join(f"{row[c][r]:.3f}" for r in ("exact", "plugin", "shrunk", "constant")) for c in cells
-        ]
+        scored = [" / ".join(f"{row[c][r]:.3f}" for r in ("exact", "plugin", "shrunk", "constant")) for c in cells]
         lines.append(f"| {name} | {row['positives']} of {row['rows']:,} | " + " | ".join(scored) + " |")
     return [*lines, ""]
 
@@ -242,12 +230,7 @@ def main() -> None:
         import cuts_rules
 
         found["rules"] = cuts_rules.measure(
-            given.folder,
-            given.rows,
-            given.repeats,
-            given.subsets,
-            given.cache,
-            lambda line: print(line, flush=True),
+            given.folder, given.rows, given.repeats, given.subsets, given.cache, lambda line: print(line, flush=True)
         )
     # Read only now: other parts may have been measured meanwhile.
     result: dict[str, Any] = {**(json.loads(path.read_text()) if path.exists() else {}), **found}

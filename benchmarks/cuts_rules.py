@@ -29,9 +29,7 @@ HALVES = (0, 50, 100, 200, 400, 800, 1e9)
 FEW = 200
 DRAWS = (25, 50, 100, 200)
 #: Tables that were made from the same rows count as one source.
-SOURCES = dict.fromkeys(
-    ("http", "smtp", "kdd_bufferoverflow_vs_back", "nslkdd_train20", "nslkdd_test"), "kddcup99"
-)
+SOURCES = dict.fromkeys(("http", "smtp", "kdd_bufferoverflow_vs_back", "nslkdd_train20", "nslkdd_test"), "kddcup99")
 
 Floats = NDArray[np.float64]
 Key = tuple[str, str, float, str]  # table, learner, β, rule
@@ -55,11 +53,7 @@ class Table:
     @classmethod
     def read(cls, path: Path) -> Table:
         """Read one file; equal rows are kept once, so that none is on both sides of a split."""
-        frame = (
-            pl.read_parquet(path)
-            if path.suffix == ".parquet"
-            else pl.read_csv(path, infer_schema_length=None)
-        )
+        frame = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
         frame = frame.unique(maintain_order=True)
         y = frame["y"].to_numpy().astype(np.int64)
         columns, categories = [], []
@@ -196,9 +190,7 @@ def summary(values: dict[Key, list[float]], sets: dict[str, dict[str, Any]]) -> 
     def by_source(rule: str, of: Iterable[tuple[str, float]]) -> Floats:
         found: dict[str, list[Any]] = defaultdict(list)
         for name in dict.fromkeys(key[0] for key in values):
-            found[sets[name]["source"]] += [
-                np.mean(values[(name, learner, beta, rule)]) for learner, beta in of
-            ]
+            found[sets[name]["source"]] += [np.mean(values[(name, learner, beta, rule)]) for learner, beta in of]
         return np.array([np.mean(v) for v in found.values()])
 
     made: dict[str, Any] = {
@@ -207,17 +199,13 @@ def summary(values: dict[Key, list[float]], sets: dict[str, dict[str, Any]]) -> 
         "mean": {rule: float(by_source(rule, cells).mean()) for rule in rules},
         "minus exact": {
             f"{learner}, F{beta:g}": {
-                rule: float(
-                    (by_source(rule, [(learner, beta)]) - by_source("exact", [(learner, beta)])).mean()
-                )
+                rule: float((by_source(rule, [(learner, beta)]) - by_source("exact", [(learner, beta)])).mean())
                 for rule in rules
             }
             for learner, beta in cells
         },
         "shrunk minus": {
-            rule: compare(by_source("shrunk", cells) - by_source(rule, cells))
-            for rule in RULES
-            if rule != "shrunk"
+            rule: compare(by_source("shrunk", cells) - by_source(rule, cells)) for rule in RULES if rule != "shrunk"
         },
     }
     return made

@@ -29,7 +29,5 @@ def write(document: str, name: str, block: str) -> None:
     before, start, rest = path.read_text().partition(f"<!-- {name}:start -->\n")
     _, end, after = rest.partition(f"<!-- {name}:end -->")
     if not (start and end):
-        raise ValueError(
-            f"{path} has no place for {name}: it needs <!-- {name}:start --> and <!-- {name}:end -->."
-        )
+        raise ValueError(f"{path} has no place for {name}: it needs <!-- {name}:start --> and <!-- {name}:end -->.")
     path.write_text(f"{before}{start}{block}\n{end}{after}")

@@ -130,10 +130,7 @@ def render(found: dict[str, Any]) -> str:
         "|---|---|---|---|",
     ]
     rows = {f"`shrunk` minus `{rule}`": x for rule, x in found["shrunk minus"].items()}
-    rows |= {
-        f"{name}, `max_delta_step=3` minus its default": x
-        for name, x in found["step 3 minus default"].items()
-    }
+    rows |= {f"{name}, `max_delta_step=3` minus its default": x for name, x in found["step 3 minus default"].items()}
     for name, x in rows.items():
         low, high = (100 * end for end in x["interval"])
         lines.append(
@@ -166,16 +163,12 @@ def step_summary(found: dict[str, Any]) -> str:
 
 
 def _tables(found: dict[str, Any]) -> str:
-    return (
-        f"{len(found['tables'])} tables from {len(found['sources'])} sources that had no part in the choice"
-    )
+    return f"{len(found['tables'])} tables from {len(found['sources'])} sources that had no part in the choice"
 
 
 def main() -> None:
     """Measure, print and write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--dry", action="store_true", help="write nothing")
     parser.add_argument("--page", action="store_true", help="measure nothing")

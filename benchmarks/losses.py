@@ -92,9 +92,7 @@ def kernel_surrogate(batch: Batch) -> Run:
     rows = CpuRows(batch.logits, batch.target, None, None)
 
     def run() -> None:
-        rows.run(
-            elements.kernel, elements.numbers, soft=False, factor=1 / batch.logits.numel(), gradient=True
-        )
+        rows.run(elements.kernel, elements.numbers, soft=False, factor=1 / batch.logits.numel(), gradient=True)
 
     return run
 
@@ -105,9 +103,7 @@ def kernel_tangent(batch: Batch) -> Run:
     rows = CpuRows(batch.logits, batch.target, None, None)
 
     def run() -> None:
-        rows.run(
-            elements.kernel, elements.numbers, soft=False, factor=1 / batch.logits.numel(), gradient=True
-        )
+        rows.run(elements.kernel, elements.numbers, soft=False, factor=1 / batch.logits.numel(), gradient=True)
 
     return run
 

@@ -66,10 +66,7 @@ def measure(model: str, frame: pl.DataFrame, source: Path, folder: Path, ending:
     made = fit(read_frame(frame[:40_000], "Class", "1"), models=model, losses="bce", folds=2)
     artifact.save(made, folder / "model.fbeta")
     asked = [str(folder / "model.fbeta"), str(source), str(folder / f"out{ending}")]
-    runs = [
-        json.loads(subprocess.check_output([sys.executable, "-c", PREDICT, *asked], text=True))
-        for _ in range(3)
-    ]
+    runs = [json.loads(subprocess.check_output([sys.executable, "-c", PREDICT, *asked], text=True)) for _ in range(3)]
     peak, seconds = (max(run[name] for run in runs) for name in ("peak", "seconds"))
     if model in ("linear", "mlp") and runs[0]["torch"]:
         raise RuntimeError("prediction by a network imported torch")
@@ -88,18 +85,14 @@ def summary(result: dict[str, Any]) -> str:
         if isinstance(found, dict):
             lines.append(f"| {name} | {found['rows_per_second']:,} | {found['peak_MB']} MB |")
     lines.append("")
-    lines.append(
-        f"A CSV of {result['file_MB']:.0f} MB, {result['linear']['rows']:,} rows of {result['data']}, "
-    )
+    lines.append(f"A CSV of {result['file_MB']:.0f} MB, {result['linear']['rows']:,} rows of {result['data']}, ")
     lines[-1] += f"{result['cores']} cores, polars {result['polars']}; the worst of three runs."
     return "\n".join(lines)
 
 
 def main() -> None:
     """Measure, print and store."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=float, default=200)
     parser.add_argument("--data", type=Path, help="a table with the columns of creditcard")
     parser.add_argument("--models", nargs="+", default=MODELS, choices=MODELS)

@@ -46,9 +46,7 @@ def write(path: Path, rows: int, step: int = 100_000) -> None:
 
 def main() -> None:
     """Measure, print and store."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=440_000)
     parser.add_argument("--no-save", action="store_true", help="do not write the result file")
     options = parser.parse_args()
@@ -56,8 +54,7 @@ def main() -> None:
         write(path := Path(folder, "table.csv"), options.rows)
         size = path.stat().st_size / 1e6
         runs = [
-            json.loads(subprocess.check_output([sys.executable, "-c", READ, str(path)], text=True))
-            for _ in range(3)
+            json.loads(subprocess.check_output([sys.executable, "-c", READ, str(path)], text=True)) for _ in range(3)
         ]
     worst = max(runs, key=lambda run: run["peak"])
     result = {

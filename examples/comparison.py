@@ -172,9 +172,7 @@ def search(task: Task, epochs: int) -> Iterator[tuple[str, Setting]]:
         yield f"{task.score}, {loss}", max(scores, key=lambda setting: scores[setting])
 
 
-def experiment(
-    tasks: Sequence[Task], settings: dict[str, Any], seeds: int, epochs: int
-) -> Iterator[list[Result]]:
+def experiment(tasks: Sequence[Task], settings: dict[str, Any], seeds: int, epochs: int) -> Iterator[list[Result]]:
     """All ways to train and decide, seed after seed."""
     for seed in range(seeds):
         found: list[Result] = []

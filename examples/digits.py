@@ -137,11 +137,7 @@ def experiment() -> Iterator[list[Run]]:
 
 def versions() -> dict[str, str]:
     """What the numbers were made with; torch's version is a string class of its own otherwise."""
-    return {
-        "Python": platform.python_version(),
-        "scikit-learn": sklearn.__version__,
-        "torch": str(torch.__version__),
-    }
+    return {"Python": platform.python_version(), "scikit-learn": sklearn.__version__, "torch": str(torch.__version__)}
 
 
 def summary(runs: list[Run]) -> dict[str, Any]:

@@ -45,9 +45,7 @@ def load(seed: int) -> tuple[Rows, Rows, Rows]:
     seen, test = train_test_split(
         np.arange(len(digits.target)), test_size=1 / 2, stratify=digits.target, random_state=seed
     )
-    train, validation = train_test_split(
-        seen, test_size=1 / 3, stratify=digits.target[seen], random_state=seed
-    )
+    train, validation = train_test_split(seen, test_size=1 / 3, stratify=digits.target[seen], random_state=seed)
     rng = np.random.default_rng(seed)
     first, second, third = (
         draw(rng, digits.images[i], digits.target[i], n)

@@ -113,9 +113,7 @@ LOSSES = [
     *(LossCase(f"soft-{m}", lambda m=m, **k: SoftLoss(m, **k), per_element=False) for m in TRAINABLE),
     LossCase("soft-at", lambda **k: SoftLoss(FBeta(1), prevalence=0.1, **k), per_element=False),
     LossCase("soft-log", lambda **k: SoftLoss(FBeta(1), prevalence=0.1, form="log", **k), per_element=False),
-    LossCase(
-        "soft-log-kappa", lambda **k: SoftLoss(Kappa(), prevalence=0.7, form="log", **k), per_element=False
-    ),
+    LossCase("soft-log-kappa", lambda **k: SoftLoss(Kappa(), prevalence=0.7, form="log", **k), per_element=False),
     LossCase("soft-memory", lambda **k: SoftLoss(MCC(), memory=100, **k), per_element=False),
     LossCase(
         "soft-log-memory",

@@ -8,16 +8,7 @@ import statistics
 import numpy as np
 
 import fbeta
-from fbeta.comparison.result import (
-    Calibration,
-    Candidate,
-    Comparison,
-    Difference,
-    Interval,
-    Operating,
-    Outcome,
-    Table,
-)
+from fbeta.comparison.result import Calibration, Candidate, Comparison, Difference, Interval, Operating, Outcome, Table
 from fbeta.learners.learner import Course
 
 METHODS = (  # name, model, loss, how far the classes lie apart, how far the probabilities are off
@@ -133,9 +124,7 @@ def comparison(
                 outcomes=tuple(outcomes),
                 score=interval([o.score for o in outcomes]),
                 at_half=interval([o.at_half for o in outcomes]),
-                difference=Difference(gap.mean, gap.low, gap.high, p, "corrected resampled t-test")
-                if at
-                else None,
+                difference=Difference(gap.mean, gap.low, gap.high, p, "corrected resampled t-test") if at else None,
                 operating=operating(test, y),
                 calibration=calibration(test, y),
                 epochs=Course() if model == "xgboost" else course(apart, np.random.default_rng(at)),
@@ -144,19 +133,11 @@ def comparison(
     winner = max(made, key=lambda c: c.inner)
     d = winner.difference
     gain = (
-        "is the baseline"
-        if d is None
-        else f"scores {d.mean:+.3f} ({d.low:+.3f} to {d.high:+.3f}) against the baseline"
+        "is the baseline" if d is None else f"scores {d.mean:+.3f} ({d.low:+.3f} to {d.high:+.3f}) against the baseline"
     )
     return Comparison(
         table=Table(
-            table,
-            target,
-            "1",
-            2 * rows,
-            round(2 * rows * prevalence),
-            28,
-            (note, "amount: 12 missing values."),
+            table, target, "1", 2 * rows, round(2 * rows * prevalence), 28, (note, "amount: 12 missing values.")
         ),
         metric=metric,
         title=title,

@@ -38,12 +38,7 @@ def frame(n=300, seed=0):
 
 def fitted(model="linear", loss="tangent", **options):
     return fit(
-        read_frame(frame(), "fraud", name="shops"),
-        metric="fbeta:beta=2",
-        models=model,
-        losses=loss,
-        folds=2,
-        **options,
+        read_frame(frame(), "fraud", name="shops"), metric="fbeta:beta=2", models=model, losses=loss, folds=2, **options
     )
 
 
@@ -70,9 +65,7 @@ def test_what_is_written_is_what_is_read(model, loss, tmp_path):
     assert (read.decide(rows) == made.decide(rows)).all()
     assert set(read.decide(rows)) == {"bad", "good"}
     called, truth = (x == "bad" for x in (read.decide(rows), rows["fraud"].to_numpy()))
-    assert (
-        read.metric(Confusion.from_predictions(called * 1.0, truth * 1.0)) > 0.6
-    )  # everything positive has 0.56
+    assert read.metric(Confusion.from_predictions(called * 1.0, truth * 1.0)) > 0.6  # everything positive has 0.56
     assert (read.metric, read.cut, read.columns, read.provenance) == (
         made.metric,
         made.cut,
@@ -245,10 +238,7 @@ REFUSED = {
     "classes": (lambda c: changed(c, "negative", to=[]), "its classes are no texts"),
     "encoder": (lambda c: changed(c, "encoder", "parts", 0, "deviation", to=0), "cannot be scaled"),
     "fewer features": (lambda c: changed(c, "encoder", "parts", to=[]), "the encoder makes 0"),
-    "infinite": (
-        lambda c: weights(c, **{"bias.0": np.array([np.inf], np.float32)}),
-        "weights are not all finite",
-    ),
+    "infinite": (lambda c: weights(c, **{"bias.0": np.array([np.inf], np.float32)}), "weights are not all finite"),
     "shape": (lambda c: weights(c, **{"bias.0": np.zeros(2, np.float32)}), "do not fit together"),
     "type": (lambda c: weights(c, **{"bias.0": np.zeros(1, np.int64)}), "not all finite real numbers"),
     "more tensors": (lambda c: weights(c, extra=np.zeros(1, np.float32)), "holds bias.0, extra, weight.0"),

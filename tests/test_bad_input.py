@@ -82,9 +82,7 @@ def test_weight_has_the_targets_shape(make):
 @pytest.mark.parametrize("bad", [2.0, -1.0, math.nan])
 def test_targets_outside_zero_and_one(make, bad):
     # No ignore_index equals NaN, so there the remedy is another one.
-    says = (
-        "target holds NaN.*nan=-1" if bad != bad else rf"target must lie in \[0, 1\]; got {bad}.*ignore_index"
-    )
+    says = "target holds NaN.*nan=-1" if bad != bad else rf"target must lie in \[0, 1\]; got {bad}.*ignore_index"
     with pytest.raises(ValueError, match=says):
         make(FBeta(1), prevalence=0.1)(z, torch.tensor([1.0, 0, bad, 1]))
     make(FBeta(1), prevalence=0.1, check=False)(z, torch.tensor([1.0, 0, bad, 1]))
@@ -129,9 +127,7 @@ def test_metric_without_a_pole_names_the_alternatives(m):
 
 @pytest.mark.parametrize("make", EVERY)
 def test_untrainable_metrics_say_why(make):
-    with pytest.raises(
-        ValueError, match=r"pole on the corner \(0, 0\).*one confident positive.*FBeta\(beta=0.1\)"
-    ):
+    with pytest.raises(ValueError, match=r"pole on the corner \(0, 0\).*one confident positive.*FBeta\(beta=0.1\)"):
         make(Precision(), prevalence=0.1)
     with pytest.raises(ValueError, match="'everything positive' is already its optimum"):
         make(Recall(), prevalence=0.1)
@@ -238,9 +234,7 @@ def test_soft_and_running_options():
 
 
 def test_unknown_loss_names_the_nearest():
-    with pytest.raises(
-        ValueError, match="Unknown loss 'tangnet'. Did you mean 'tangent'.*Choices: .*soft, surrogate"
-    ):
+    with pytest.raises(ValueError, match="Unknown loss 'tangnet'. Did you mean 'tangent'.*Choices: .*soft, surrogate"):
         losses.get("tangnet", metric=FBeta(1))
     assert isinstance(losses.get("tangent", metric="f" + "beta:beta=2"), TangentLoss)
 
@@ -266,9 +260,7 @@ def test_names_that_torch_has_say_what_serves_here(name, keyword, says):
 @pytest.mark.parametrize("name", losses.names())
 def test_unknown_keywords_name_the_nearest_and_the_choices(name):
     cls = losses.Loss.registry[name].__name__
-    with pytest.raises(
-        TypeError, match=rf"^{cls} takes no 'reductoin'. Did you mean 'reduction'\? Choices: "
-    ):
+    with pytest.raises(TypeError, match=rf"^{cls} takes no 'reductoin'. Did you mean 'reduction'\? Choices: "):
         losses.get(name, FBeta(1), prevalence=0.1, reductoin="sum")
     with pytest.raises(TypeError, match=rf"^{cls} takes no 'xyz'. Choices: .*average, .*num_labels, .*task"):
         losses.get(name, FBeta(1), prevalence=0.1, xyz=1)
@@ -277,9 +269,7 @@ def test_unknown_keywords_name_the_nearest_and_the_choices(name):
 def test_choices_are_those_of_the_whole_family():
     with pytest.raises(TypeError, match="Did you mean 'memory'.*Choices: L, accumulate, .*damping"):
         losses.get("anyloss", FBeta(1), memry=10)
-    with pytest.raises(
-        TypeError, match="Did you mean 'weighting'.*Choices: .*blend, .*effective_beta, .*watch"
-    ):
+    with pytest.raises(TypeError, match="Did you mean 'weighting'.*Choices: .*blend, .*effective_beta, .*watch"):
         SurrogateLoss(FBeta(1), prevalence=0.1, weihgting=None)
     for choice in ("self", "options", "unknown"):
         with pytest.raises(TypeError, match=rf"Choices: (?!.*\b{choice}\b)"):
@@ -313,8 +303,7 @@ def test_effective_needs_rows_not_rates():
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"memory": "500"}, {"accumulate": "2"}, {"accumulate": 2.5}, {"epsilon": None}, {"warmup": "x"}],
+    "options", [{"memory": "500"}, {"accumulate": "2"}, {"accumulate": 2.5}, {"epsilon": None}, {"warmup": "x"}]
 )
 def test_options_of_another_type(options):
     with pytest.raises(ValueError, match=next(iter(options))):

@@ -54,9 +54,7 @@ ONLY_XGB = {"check_classifiers_train": "it wants a cut at probability ½; predic
         XGBMetricClassifier(n_estimators=10, n_jobs=1),
         LGBMMetricClassifier(n_estimators=10, n_jobs=1, min_child_samples=1, min_child_weight=1e-3),
     ],
-    expected_failed_checks=lambda estimator: (
-        EXPECTED | (ONLY_XGB if type(estimator) is XGBMetricClassifier else {})
-    ),
+    expected_failed_checks=lambda estimator: EXPECTED | (ONLY_XGB if type(estimator) is XGBMetricClassifier else {}),
 )
 @pytest.mark.filterwarnings("ignore:Positive is")  # the checks leave to chance which it is
 def test_scikit_learns_own_checks(estimator, check):
@@ -103,9 +101,7 @@ def test_costs_are_the_metrics_slopes_at_out_of_fold_counts(cls, table):
 
 
 @pytest.mark.parametrize("cls", BOTH)
-@pytest.mark.parametrize(
-    ("loss", "q"), [("tangent", 0.0), ("tangent", 0.3), ("surrogate", 0.0), ("bce", 0.0)]
-)
+@pytest.mark.parametrize(("loss", "q"), [("tangent", 0.0), ("tangent", 0.3), ("surrogate", 0.0), ("bce", 0.0)])
 def test_the_first_score_is_the_best_constant(cls, loss, q, table):
     """A booster that hardly learns shows where it begins: at the log odds, moved by the costs."""
     X, _, y, _ = table
@@ -121,9 +117,7 @@ def test_out_of_fold_rows_are_never_the_fitted_ones(cls, table, monkeypatch):
     fitted, scored = [], []
     learner = cls._learner.engine
     fit, score = learner.fit, learner.score
-    monkeypatch.setattr(
-        learner, "fit", lambda self, rows, *a: (fitted.append(set(rows)), fit(self, rows, *a))[1]
-    )
+    monkeypatch.setattr(learner, "fit", lambda self, rows, *a: (fitted.append(set(rows)), fit(self, rows, *a))[1])
     monkeypatch.setattr(
         learner, "score", lambda self, model, rows: (scored.append(set(rows)), score(self, model, rows))[1]
     )
@@ -150,9 +144,7 @@ def test_probabilities_are_as_good_as_the_plain_boosters(cls, table):
     X, test, y, truth = table
 
     def brier(**options):
-        return np.mean(
-            (cls("fbeta:beta=2", **SMALL, **options).fit(X, y).predict_proba(test)[:, 1] - truth) ** 2
-        )
+        return np.mean((cls("fbeta:beta=2", **SMALL, **options).fit(X, y).predict_proba(test)[:, 1] - truth) ** 2)
 
     assert brier() < 1.05 * brier(loss="bce", rule="own")
 
@@ -259,9 +251,7 @@ def test_clone_search_pipeline_and_one_against_rest(cls, table):
     X, test, y, truth = table
     model = cls(FBeta(2), cv=2, **SMALL)
     assert clone(model).get_params() == model.get_params()
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), model), {f"{cls.__name__.lower()}__max_depth": [2, 4]}, cv=2
-    )
+    search = GridSearchCV(make_pipeline(StandardScaler(), model), {f"{cls.__name__.lower()}__max_depth": [2, 4]}, cv=2)
     search.fit(X, y)
     assert 0 < search.best_score_ < 1
     assert search.best_estimator_.score(test, truth) > 0.3
@@ -273,9 +263,7 @@ def test_clone_search_pipeline_and_one_against_rest(cls, table):
 
 
 @pytest.mark.parametrize("cls", BOTH)
-@pytest.mark.parametrize(
-    "options", [{}, {"average_folds": True}, {"loss": "surrogate"}, {"rule": "own", "q": 0.3}]
-)
+@pytest.mark.parametrize("options", [{}, {"average_folds": True}, {"loss": "surrogate"}, {"rule": "own", "q": 0.3}])
 def test_files_hold_everything_and_no_pickle(cls, options, table, tmp_path):
     X, test, y, _ = table
     names = np.array(["fine", "fraud"])
@@ -313,9 +301,7 @@ def test_bad_files(table, tmp_path):
             XGBMetricClassifier().load_model(path)
     with pytest.raises(NotFittedError):
         XGBMetricClassifier().save_model(tmp_path / "a")
-    plain = XGBMetricClassifier(lambda tp, fp, fn, tn: (tp + tn) / (tp + fp + fn + tn), cv=2, **SMALL).fit(
-        X, y
-    )
+    plain = XGBMetricClassifier(lambda tp, fp, fn, tn: (tp + tn) / (tp + fp + fn + tn), cv=2, **SMALL).fit(X, y)
     with pytest.raises(ValueError, match="plain function"):
         plain.save_model(tmp_path / "b")
     with pytest.raises(ValueError, match="is a folder"):
@@ -443,8 +429,7 @@ def test_objectives_need_neither_library():
 
 
 @pytest.mark.parametrize(
-    ("library", "name"),
-    [("xgboost", BOTH[0].__name__), ("lightgbm", BOTH[1].__name__), ("sklearn", BOTH[0].__name__)],
+    ("library", "name"), [("xgboost", BOTH[0].__name__), ("lightgbm", BOTH[1].__name__), ("sklearn", BOTH[0].__name__)]
 )
 def test_a_missing_extra_says_how_to_get_it(library, name):
     code = f"""

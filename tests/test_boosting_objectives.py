@@ -45,14 +45,7 @@ def test_tangent_gradient_is_the_losss(q, weight):
 @pytest.mark.parametrize("q", [0.0, 0.5])
 @pytest.mark.parametrize(
     ("metric", "prevalence"),
-    [
-        (FBeta(1), 0.1),
-        (FBeta(2), 0.5),
-        (FBeta(0.5), 0.9),
-        (GMean(), 0.2),
-        (Accuracy(), 0.3),
-        (Cost(1, 9), 0.1),
-    ]
+    [(FBeta(1), 0.1), (FBeta(2), 0.5), (FBeta(0.5), 0.9), (GMean(), 0.2), (Accuracy(), 0.3), (Cost(1, 9), 0.1)]
     + [(Kappa(), p) for p in (0.1, 0.45, 0.55, 0.9)],
     ids=str,
 )
@@ -118,9 +111,7 @@ def test_xgboost_with_fixed_costs_is_its_own_logistic_loss_with_weights(rows):
     ours = xgboost.train({"nthread": 1, "base_score": objective.start(y, w)}, data, 20, obj=objective)
     data.set_weight(priced(y, w))
     theirs = xgboost.train({"nthread": 1, "objective": "binary:logistic"}, data, 20)
-    np.testing.assert_allclose(
-        ours.inplace_predict(X), theirs.inplace_predict(X, predict_type="margin"), atol=2e-3
-    )
+    np.testing.assert_allclose(ours.inplace_predict(X), theirs.inplace_predict(X, predict_type="margin"), atol=2e-3)
 
 
 def test_lightgbm_with_fixed_costs_is_its_own_logistic_loss_with_weights(rows):
@@ -194,9 +185,7 @@ def test_costs_follow_rows_that_are_not_fitted(rows):
 
 def test_a_formula_that_is_zero_over_zero_scores_nan():
     data = xgboost.DMatrix(np.zeros((4, 1)), np.array([1, 0, 0, 0]))
-    objective = xgboost_objective(
-        lambda tp, fp, fn, tn: 0.5 * tp / (tp + fp) + 0.5 * tp / (tp + fn), costs=(1, 1)
-    )
+    objective = xgboost_objective(lambda tp, fp, fn, tn: 0.5 * tp / (tp + fp) + 0.5 * tp / (tp + fn), costs=(1, 1))
     assert np.isnan(objective.score(np.full(4, -1.0), data)[1])
 
 
@@ -218,10 +207,7 @@ def test_lightgbm_stops_early_on_the_metric(rows):
 
 def test_the_scikit_learn_classes_take_them(rows):
     X, y, w = rows
-    for objective, cls in (
-        (xgboost_objective, xgboost.XGBClassifier),
-        (lightgbm_objective, lightgbm.LGBMClassifier),
-    ):
+    for objective, cls in ((xgboost_objective, xgboost.XGBClassifier), (lightgbm_objective, lightgbm.LGBMClassifier)):
         quiet = {"verbosity": 0} if cls is xgboost.XGBClassifier else {"verbosity": -1}
         given = objective("fbeta:beta=1", loss="surrogate")
         model = cls(n_estimators=5, n_jobs=1, objective=given, **quiet).fit(X, y.astype(int), sample_weight=w)

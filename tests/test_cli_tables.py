@@ -47,10 +47,7 @@ def shop(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shop")
     frame().write_csv(folder / "shops.csv")
     done("fit", folder / "shops.csv", "--target", "fraud", *FEW, "-o", folder / "model.fbeta")
-    done(
-        *("predict", folder / "model.fbeta", folder / "shops.csv", "--keep", "fraud"),
-        *("-o", folder / "scores.csv"),
-    )
+    done(*("predict", folder / "model.fbeta", folder / "shops.csv", "--keep", "fraud"), *("-o", folder / "scores.csv"))
     return folder
 
 
@@ -227,17 +224,7 @@ def write_case(case, folder):
 def words_of(command, path, shop, out):
     target = ["--target", "fraud"]
     return {
-        "compare": [
-            "compare",
-            path,
-            *target,
-            *FEW,
-            "--html",
-            out,
-            "--results",
-            out.parent / "parts",
-            "--json",
-        ],
+        "compare": ["compare", path, *target, *FEW, "--html", out, "--results", out.parent / "parts", "--json"],
         "fit": ["fit", path, *target, *FEW, "-o", out, "--json"],
         "predict": ["predict", shop / "model.fbeta", path, "-o", out],
         "tune": ["tune", path, *target, "--score", "x0", "--json"],
@@ -256,19 +243,10 @@ def test_bad_tables(command, case, shop, tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (
-            frame().with_columns(shop=pl.lit("z")).write_csv(),
-            "new categories ('z') that the model has not learnt",
-        ),
-        (
-            frame().rename({"x1": "x_1"}).write_csv(),
-            "lacks the column 'x1' that the model learnt from: add it.",
-        ),
+        (frame().with_columns(shop=pl.lit("z")).write_csv(), "new categories ('z') that the model has not learnt"),
+        (frame().rename({"x1": "x_1"}).write_csv(), "lacks the column 'x1' that the model learnt from: add it."),
         (frame().drop("x0", "x1").write_csv(), "lacks the columns 'x0', 'x1'"),
-        (
-            frame().with_columns(x1=pl.lit("many")).write_csv(),
-            "'x1' is 'many' in row 1, but the model learnt numbers",
-        ),
+        (frame().with_columns(x1=pl.lit("many")).write_csv(), "'x1' is 'many' in row 1, but the model learnt numbers"),
     ],
 )
 def test_new_rows_that_do_not_fit(content, words, shop, tmp_path):
@@ -276,9 +254,7 @@ def test_new_rows_that_do_not_fit(content, words, shop, tmp_path):
     one_sentence(call("predict", shop / "model.fbeta", tmp_path / "x.csv", "-o", tmp_path / "out.csv"), words)
     assert not (tmp_path / "out.csv").exists()
     if "categories" in words:
-        done(
-            "predict", shop / "model.fbeta", tmp_path / "x.csv", "-o", tmp_path / "out.csv", "--new", "other"
-        )
+        done("predict", shop / "model.fbeta", tmp_path / "x.csv", "-o", tmp_path / "out.csv", "--new", "other")
 
 
 def test_all_missing_and_constant_columns_beside_good_ones_are_said(shop, tmp_path):
@@ -299,10 +275,7 @@ def test_a_model_that_is_none(shop, tmp_path):
         (GOOD, "is no model of fbeta"),
         (whole[:-7], "is truncated"),
         (whole[:99] + b"\0" + whole[100:], "is damaged"),
-        (
-            seal({ABOUT: b'{"format": "fbeta model", "version": 9, "fbeta": "3.1"}'}),
-            "newer fbeta (3.1, format 9",
-        ),
+        (seal({ABOUT: b'{"format": "fbeta model", "version": 9, "fbeta": "3.1"}'}), "newer fbeta (3.1, format 9"),
     ):
         path = tmp_path / "bad.fbeta"
         if content is not None:
@@ -367,9 +340,7 @@ def test_a_full_disk_while_predicting(ending, shop, tmp_path):
 
 
 def test_a_full_disk_while_fitting(shop, tmp_path):
-    result = full(
-        ["fit", shop / "shops.csv", "--target", "fraud", *FEW, "-o", tmp_path / "m.fbeta", "--json"]
-    )
+    result = full(["fit", shop / "shops.csv", "--target", "fraud", *FEW, "-o", tmp_path / "m.fbeta", "--json"])
     assert result.returncode == 2, result.stderr
     assert f"fbeta: cannot write {tmp_path}/m.fbeta: File too large." in result.stderr
     assert "Traceback" not in result.stderr
@@ -385,9 +356,7 @@ def test_a_full_standard_output(shop):
         ["explain", "--json"],
     ):
         with open("/dev/full", "w") as nowhere:
-            result = subprocess.run(
-                [FBETA, *map(str, words)], stdout=nowhere, stderr=subprocess.PIPE, text=True
-            )
+            result = subprocess.run([FBETA, *map(str, words)], stdout=nowhere, stderr=subprocess.PIPE, text=True)
         assert result.returncode == 2, result.stderr
         assert result.stderr.startswith("fbeta: cannot write")
         assert "No space left on device.\n" in result.stderr
@@ -557,9 +526,7 @@ def test_too_few_rows_of_a_class(tmp_path):
     few = said("fit", 1, "-o", tmp_path / "m.fbeta")
     assert "only one row, or group of rows, which no folds can share: bring more" in few
     parts = ["--results", tmp_path / "parts"]
-    assert "x.csv has a class of only 4 rows or groups of rows: a comparison needs 5" in said(
-        "compare", 4, *parts
-    )
+    assert "x.csv has a class of only 4 rows or groups of rows: a comparison needs 5" in said("compare", 4, *parts)
     assert "split 1 of x.csv learns from cannot be split into 5 folds" in said("compare", 5, *parts)
     assert not (tmp_path / "parts").exists()
     assert said("compare", 5, "--folds", "4", "--seeds", "1", *parts) == ""

@@ -17,13 +17,7 @@ from fbeta.comparison.methods import Method, baseline_of, methods_for
 from fbeta.comparison.plan import Plan, Split
 from fbeta.comparison.result import Choice, Comparison, Difference, Interval
 from fbeta.comparison.run import compare
-from fbeta.comparison.statistics import (
-    bootstrap_interval,
-    corrected_t,
-    mean_interval,
-    paired_bootstrap,
-    reach,
-)
+from fbeta.comparison.statistics import bootstrap_interval, corrected_t, mean_interval, paired_bootstrap, reach
 from fbeta.comparison.tasks import tasks_of
 from fbeta.comparison.verdict import advised, recommendation
 from fbeta.learners import models
@@ -154,9 +148,7 @@ def test_levels_that_only_some_splits_have():
     shop[:4] = ["rare0", "rare1", "rare2", "rare3"]
     odd = np.zeros(n)
     odd[7] = 1.0
-    frame = pl.DataFrame(
-        {"x": rng.normal(size=n) + 2 * y, "shop": shop.tolist(), "odd": odd, "y": y.astype(int)}
-    )
+    frame = pl.DataFrame({"x": rng.normal(size=n) + 2 * y, "shop": shop.tolist(), "odd": odd, "y": y.astype(int)})
     rare = read_frame(frame, "y", "1")
     widths = set()
     for k, (split, X) in enumerate(splits(rare, 5, 3)):

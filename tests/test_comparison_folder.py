@@ -83,14 +83,10 @@ def key(data, positive="yes", metric="fbeta:beta=2", folds=3, model="linear", **
 SAME = frame()
 OTHERS = {
     "a value": lambda: key(SAME.with_columns(x=pl.when(pl.col("day") == 7).then(0.1).otherwise("x"))),
-    "a missing value": lambda: key(
-        SAME.with_columns(x=pl.when(pl.col("day") == 7).then(None).otherwise("x"))
-    ),
+    "a missing value": lambda: key(SAME.with_columns(x=pl.when(pl.col("day") == 7).then(None).otherwise("x"))),
     "a category": lambda: key(SAME.with_columns(shop=pl.col("shop").str.replace("3", "2"))),
     "the order of rows": lambda: key(SAME.reverse()),
-    "a target": lambda: key(
-        SAME.with_columns(y=pl.when(pl.col("day") == 7).then(pl.lit("no")).otherwise("y"))
-    ),
+    "a target": lambda: key(SAME.with_columns(y=pl.when(pl.col("day") == 7).then(pl.lit("no")).otherwise("y"))),
     "the positive class": lambda: key(SAME, "no"),
     "groups": lambda: key(SAME, group="week"),
     "time": lambda: key(SAME, time="day"),
@@ -139,8 +135,7 @@ def test_an_upgrade_makes_other_parts(package, monkeypatch):
     else:
         version = importlib.metadata.version
         monkeypatch.setattr(
-            "importlib.metadata.version",
-            lambda name: "99" if name.removesuffix("-cpu") == package else version(name),
+            "importlib.metadata.version", lambda name: "99" if name.removesuffix("-cpu") == package else version(name)
         )
     assert key(SAME, model="xgboost") != before
     assert (key(SAME) == linear) == (package == "xgboost")  # a booster's upgrade costs the boosters alone
@@ -391,9 +386,7 @@ def test_other_backends_of_joblib_take_over(found, monkeypatch):
     seen = []
     with joblib.parallel_config("threading", n_jobs=2):
         monkeypatch.setattr(
-            tasks.Task,
-            "finish",
-            lambda *a: (seen.append(joblib.parallel.get_active_backend()), train(*a))[1],
+            tasks.Task, "finish", lambda *a: (seen.append(joblib.parallel.get_active_backend()), train(*a))[1]
         )
         assert timeless(compare(table(), jobs=None, **ASKED)) == timeless(found)
     assert len(seen) == 2

@@ -13,9 +13,7 @@ from sklearn.datasets import load_digits
 from fbeta import data
 from fbeta.cli.data import meter
 from fbeta.datasets import bundled, digits
-from tiny_data import (
-    cli,
-)
+from tiny_data import cli
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -32,9 +30,7 @@ def test_digits_are_scikit_learns_split_by_class():
     pixels = {tuple(np.rint(x / 16 * 255).astype(int).ravel()) for x in raw.images}
     assert {tuple(x.ravel()) for x in np.concatenate([d.train, d.test])} == pixels
     third = np.flatnonzero(raw.target == 3)[2]
-    np.testing.assert_array_equal(
-        d.test[d.test_labels == 3][0, ..., 0], np.rint(raw.images[third] / 16 * 255)
-    )
+    np.testing.assert_array_equal(d.test[d.test_labels == 3][0, ..., 0], np.rint(raw.images[third] / 16 * 255))
 
 
 def test_digits_of_another_scikit_learn_are_refused(monkeypatch):

@@ -81,9 +81,7 @@ def test_offline_says_what_to_do(made_up):
     assert said.endswith(f"), nor from folder (the folder is not there): go online and {COMMAND} again.")
 
 
-@pytest.mark.parametrize(
-    "fault", ["other bytes", "longer", "shorter", "cut", "no gzip", "bad sum", "very long"]
-)
+@pytest.mark.parametrize("fault", ["other bytes", "longer", "shorter", "cut", "no gzip", "bad sum", "very long"])
 def test_wrong_content_is_refused(made_up, fault):
     name = "a.bin"
     content, packed = CONTENT[name], made_up.server.files[f"{name}.gz"]
@@ -101,16 +99,9 @@ def test_wrong_content_is_refused(made_up, fault):
     assert "Traceback" not in result.stderr
     said = result.stderr
     assert name in said
-    words = {
-        "cut": "is damaged",
-        "no gzip": "is damaged",
-        "bad sum": "is damaged",
-        "very long": "is larger than",
-    }
+    words = {"cut": "is damaged", "no gzip": "is damaged", "bad sum": "is damaged", "very long": "is larger than"}
     assert words.get(fault, "wrong content") in said
-    assert ("more than its" in said) == (
-        fault == "longer"
-    )  # it stops there: an archive may unpack to anything
+    assert ("more than its" in said) == (fault == "longer")  # it stops there: an archive may unpack to anything
     assert name not in on_disk(data.root() / NAME)
     made_up.server.files[f"{name}.gz"] = packed
     assert on_disk(data.fetch(NAME, "upstream")) == CONTENT
@@ -127,9 +118,7 @@ def test_damaged_data_is_found_and_healed(made_up, fault):
     if fault == "gone":
         (place / name).unlink()
     else:
-        (place / name).write_bytes(
-            bytes([content[0] ^ 1]) + content[1:] if fault == "changed" else content[:-1]
-        )
+        (place / name).write_bytes(bytes([content[0] ^ 1]) + content[1:] if fault == "changed" else content[:-1])
     assert data.get(NAME).here() == (fault == "changed")  # a glance sees no more than sizes
     with pytest.raises(data.DataError, match=f"{name} .*: {COMMAND} to replace it"):
         load()

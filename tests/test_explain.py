@@ -326,9 +326,7 @@ def test_bad_input_is_one_sentence(words, sentence):
 )
 def test_a_missing_extra_is_named(flag, module, extra, tmp_path):
     words = ["fbeta", "explain", flag, str(tmp_path / "x")]
-    code = (
-        f"import sys; sys.modules[{module!r}] = None; sys.argv = {words}\nfrom fbeta.cli import main; main()"
-    )
+    code = f"import sys; sys.modules[{module!r}] = None; sys.argv = {words}\nfrom fbeta.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 2
     assert f"pip install 'fbeta[{extra}]'" in done.stderr

@@ -80,9 +80,7 @@ def test_the_paper_is_not_installed(alone, arguments):
 @pytest.mark.parametrize("name", ["cifar10", "fashion-mnist"])
 def test_a_data_set_of_the_reproduction_is_not_installed(alone, name):
     for call in (data.get, data.path, data.fetch, data.load, data.load_images):
-        with pytest.raises(
-            data.DataError, match=f"^{name} comes with the package fbeta-reproduction, which is not"
-        ):
+        with pytest.raises(data.DataError, match=f"^{name} comes with the package fbeta-reproduction, which is not"):
             call(name)
     result = fbeta("data", "fetch", name)
     assert result.exit_code == 2

@@ -74,9 +74,7 @@ def test_of_several_the_best_out_of_fold_is_kept():
     y, fold = table().y.astype(np.int64), split(table(), 3, 1000).ids
     X = Encoder.fit(table().features, table().columns).transform(table().features)
     fitted = models.get("linear").fit_folds(Rows(X, y[:, None], fold), Goal(FBeta(1)), names)
-    held = {
-        name: judging.held_score(x.scores[:, 0], y, fold, FBeta(1), "shrunk") for name, x in fitted.items()
-    }
+    held = {name: judging.held_score(x.scores[:, 0], y, fold, FBeta(1), "shrunk") for name, x in fitted.items()}
     assert best.loss == max(held, key=held.get)
     assert best.provenance["tried"] == [f"linear, {name}" for name in names]
 
@@ -84,9 +82,7 @@ def test_of_several_the_best_out_of_fold_is_kept():
 def test_boosters_and_networks_in_one_plan():
     pytest.importorskip("lightgbm")
     seen = []
-    fit(
-        table(), models=["linear", "lightgbm"], losses=["bce"], folds=2, tick=lambda a, b: seen.append((a, b))
-    )
+    fit(table(), models=["linear", "lightgbm"], losses=["bce"], folds=2, tick=lambda a, b: seen.append((a, b)))
     assert seen[0] == (0, 110)
     assert seen[-1] == (110, 110)
     assert sorted(seen) == seen
@@ -116,9 +112,7 @@ def test_plans_are_what_was_asked_and_no_more():
     with pytest.raises(ValueError, match="Did you mean 'exact'"):
         fit(table(), models="linear", rule="exakt")
     pytest.importorskip("xgboost")
-    with pytest.raises(
-        ValueError, match="xgboost cannot be trained with focal: it has tangent, bce, surrogate"
-    ):
+    with pytest.raises(ValueError, match="xgboost cannot be trained with focal: it has tangent, bce, surrogate"):
         fit(table(), models="xgboost", losses="focal")
 
 
@@ -140,18 +134,14 @@ def test_columns_of_group_and_time_are_not_learnt_from():
 
 def test_provenance(tmp_path):
     frame().write_csv(tmp_path / "shops.csv")
-    made = fit(
-        tmp_path / "shops.csv", "fraud", models="linear", losses="bce", folds=2, sha256="ab", drop=["id"]
-    )
+    made = fit(tmp_path / "shops.csv", "fraud", models="linear", losses="bce", folds=2, sha256="ab", drop=["id"])
     about = made.provenance
     assert (about["data"], about["rows"], about["sha256"]) == ("shops.csv", 400, "ab")
     assert about["positives"] == int((frame()["fraud"] == "yes").sum())
     assert made.cut.interval.score[0] < made.cut.score <= 1
     assert about["versions"]["torch"]
     assert (
-        digest_of_file(tmp_path / "shops.csv")
-        == digest_of_file(tmp_path / "shops.csv")
-        != digest_of_file("/dev/null")
+        digest_of_file(tmp_path / "shops.csv") == digest_of_file(tmp_path / "shops.csv") != digest_of_file("/dev/null")
     )
 
 

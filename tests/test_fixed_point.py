@@ -147,9 +147,7 @@ def test_too_few_positives_say_what_would_do():
 def test_no_model_scores_a_row_it_saw():
     y = np.array([0, 1] * 20)
     X = np.arange(40)
-    found = cross_fit(
-        lambda X, y, w: set(X), lambda seen, X: [float(x in seen) for x in X], X, y, folds(y, 4)
-    )
+    found = cross_fit(lambda X, y, w: set(X), lambda seen, X: [float(x in seen) for x in X], X, y, folds(y, 4))
     assert found.scores.max() == 0
     assert len(found.models) == 4
     assert all(len(model) == 30 for model in found.models)
@@ -181,17 +179,11 @@ def test_data_frames_and_sparse_rows():
     X, y = two_gaussians(200, 0.3)
     fold = folds(y, 3)
     plain = cross_fit(logistic, linear, X, y, fold).scores
-    assert cross_fit(
-        lambda X, y, w: X, lambda m, X: [float(x in m) for x in X], list("abcd"), y[:4], [0, 1, 0, 1]
-    )
+    assert cross_fit(lambda X, y, w: X, lambda m, X: [float(x in m) for x in X], list("abcd"), y[:4], [0, 1, 0, 1])
     frame = type("Frame", (), {"iloc": X})()  # what pandas offers
     assert (cross_fit(logistic, linear, frame, y, fold).scores == plain).all()
     dense = cross_fit(
-        lambda X, y, w: logistic(X.toarray(), y, w),
-        lambda b, X: linear(b, X.toarray()),
-        sparse.csr_array(X),
-        y,
-        fold,
+        lambda X, y, w: logistic(X.toarray(), y, w), lambda b, X: linear(b, X.toarray()), sparse.csr_array(X), y, fold
     )
     assert np.allclose(dense.scores, plain)
 
@@ -282,12 +274,7 @@ def test_a_formula_that_is_zero_over_zero_at_the_point_is_nan_there():
 
     X, y = two_gaussians(300, 0.2)
     never = solve(
-        lambda X, y, w: None,
-        lambda m, X: np.full(len(X), -1.0),
-        X,
-        y,
-        mean_of_precision_and_recall,
-        folds(y, 3),
+        lambda X, y, w: None, lambda m, X: np.full(len(X), -1.0), X, y, mean_of_precision_and_recall, folds(y, 3)
     )
     assert np.isnan(never.score)
     assert 0 < never.delta < 1

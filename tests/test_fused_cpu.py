@@ -144,9 +144,7 @@ def test_surrogate_equals_the_plain_function(metric, p, q, level):
     z, y, w = rows(1100)
     for target, weight in ((y, None), (0.7 * y + 0.1, w)):
         got = surrogate(z, target, weight, None, terms, (1.25, 5.0), 0.1)
-        wanted = reference(
-            lambda z, y: surrogate_loss(z, y, terms, weights=(1.25, 5.0)), z, target, weight, factor=0.1
-        )
+        wanted = reference(lambda z, y: surrogate_loss(z, y, terms, weights=(1.25, 5.0)), z, target, weight, factor=0.1)
         magnitude = max(abs(float(x)) for r in terms for x in (r.scale, r.offset, r.distance**r.q))
         close(got, wanted, z, 5 * magnitude, soft=target is not y)
 
@@ -169,9 +167,7 @@ def test_tangent_equals_the_plain_function(q, soft, level):
 def test_soft_counts_and_gradient_equal_the_plain_ones(level):
     z, y, w = rows(1100)
     for target, weight in ((y, None), (0.7 * y + 0.1, w)):
-        batch = Reader().read(
-            z.double().requires_grad_(), target, None if weight is None else weight.double()
-        )
+        batch = Reader().read(z.double().requires_grad_(), target, None if weight is None else weight.double())
         counts = cells(batch, soft_decisions(batch.logits), columns=False)
         torch.testing.assert_close(soft_counts(z, target, weight, None), counts.detach(), rtol=2e-7, atol=0)
         slopes = numbers(2.0, -0.5, 0.25, 1.0)
@@ -249,9 +245,7 @@ def test_ignored_elements_count_nowhere(n, dtype, ignore, level):
     z[skip] = math.nan  # what is ignored may hold anything
     for weight in (None, w):
         for (sums, grad), function in everything(z, target, weight, ignore):
-            kept = reference(
-                function, z[~skip], target[~skip], None if weight is None else weight[~skip], factor=0.5
-            )
+            kept = reference(function, z[~skip], target[~skip], None if weight is None else weight[~skip], factor=0.5)
             close((sums, grad[~skip]), kept, z[~skip], 20)
             assert (grad[skip] == 0).all()
         counts = soft_counts(z, target, weight, ignore)
@@ -272,8 +266,7 @@ def test_bfloat16_logits_are_read_as_they_are(level):
         assert torch.equal(sums, same_sums)
         assert torch.equal(grad, same_grad.bfloat16())
     assert torch.equal(
-        soft_grad(low, y, w, None, numbers(1, 2)),
-        soft_grad(low.float(), y, w, None, numbers(1, 2)).bfloat16(),
+        soft_grad(low, y, w, None, numbers(1, 2)), soft_grad(low.float(), y, w, None, numbers(1, 2)).bfloat16()
     )
     assert torch.equal(soft_counts(low, y, w, None), soft_counts(low.float(), y, w, None))
 
@@ -326,9 +319,7 @@ def test_infinite_logits_give_the_limit(level):
         sums, grad = tangent(z, y, None, None, (0.2, 0.8, 0.0), 1.0)
         right = bool(((z > 0) == (y > 0)).all())
         assert sums[0] == (0.0 if right else math.inf)
-        assert torch.equal(
-            grad, torch.where(y > 0, torch.where(z > 0, 0.0, -0.8), torch.where(z > 0, 0.2, 0.0))
-        )
+        assert torch.equal(grad, torch.where(y > 0, torch.where(z > 0, 0.0, -0.8), torch.where(z > 0, 0.2, 0.0)))
         sums, grad = tangent(z, y, None, None, (0.2, 0.8, 0.5), 1.0)
         wrong = ((z > 0) != (y > 0)).double() * torch.where(y > 0, 0.8, 0.2) / 0.5
         torch.testing.assert_close(sums[0], wrong.sum(), rtol=1e-6, atol=0)
@@ -337,11 +328,7 @@ def test_infinite_logits_give_the_limit(level):
         assert not sums[0].isnan()
         assert sums[0].isfinite() == (not bool(((z < 0) & (y > 0)).any()))
         assert grad.isfinite().all()
-        for terms in (
-            both(GMean().anchors(0.1)),
-            both(Kappa().anchors(0.4)),
-            both(Accuracy().anchors(0.1)),
-        ):
+        for terms in (both(GMean().anchors(0.1)), both(Kappa().anchors(0.4)), both(Accuracy().anchors(0.1))):
             sums, grad = surrogate(z, y, None, None, terms, (1.0, 1.0))
             assert not sums[0].isnan()
             assert grad.isfinite().all()
@@ -369,14 +356,7 @@ def exact_sigmoid(z):
 
 @needs_library
 @settings(max_examples=400)
-@given(
-    p=prevalences,
-    beta=st.floats(0.1, 10),
-    logit=logits,
-    q=qs,
-    y=st.booleans(),
-    count=st.sampled_from([1, 33]),
-)
+@given(p=prevalences, beta=st.floats(0.1, 10), logit=logits, q=qs, y=st.booleans(), count=st.sampled_from([1, 33]))
 def test_surrogate_against_mpmath(p, beta, logit, q, y, count):
     anchors = FBeta(beta).anchors(p)
     z = torch.full((count,), logit)

@@ -40,9 +40,7 @@ SURROGATES = [
 ]
 ELEMENTS = {
     **{
-        f"surrogate {m} {p} {q}": lambda m=m, p=p, q=q: SurrogateElements(
-            AnchorTerms(m, p, q).cuda(), (1.1, 10.0)
-        )
+        f"surrogate {m} {p} {q}": lambda m=m, p=p, q=q: SurrogateElements(AnchorTerms(m, p, q).cuda(), (1.1, 10.0))
         for m, p, q in SURROGATES
     },
     **{f"tangent {q}": lambda q=q: TangentElements((0.3, 0.7, q)) for q in (0.0, 0.5, 1.0)},
@@ -210,9 +208,7 @@ def test_retained_graphs_and_second_derivatives():
     z, y = (x.cuda() for x in batch(dtype=torch.float64))
     for loss in (TangentLoss(FBeta(1)), SoftLoss(FBeta(1))):
         loss = loss.cuda().eval()
-        assert torch.autograd.gradgradcheck(
-            lambda z, loss=loss: loss(z, y[:8]), z[:8].clone().requires_grad_()
-        )
+        assert torch.autograd.gradgradcheck(lambda z, loss=loss: loss(z, y[:8]), z[:8].clone().requires_grad_())
         a = z.clone().requires_grad_()
         value = loss(a, y)
         first = torch.autograd.grad(value, a, retain_graph=True)[0].clone()
@@ -240,9 +236,7 @@ def test_formulas_are_the_same_on_the_device(m):
         ):
             there = evaluate(formula, *(x if x is None else x.cuda() for x in arguments))
             here = numbers(*evaluate(formula, *arguments))
-            torch.testing.assert_close(
-                torch.stack(list(there)).cpu(), here, rtol=1e-10, atol=1e-12, equal_nan=True
-            )
+            torch.testing.assert_close(torch.stack(list(there)).cpu(), here, rtol=1e-10, atol=1e-12, equal_nan=True)
 
 
 def test_running_counts_advance_in_one_kernel():
@@ -257,6 +251,4 @@ def test_running_counts_advance_in_one_kernel():
 def test_a_formula_that_branches_is_left_to_torch():
     mine = metric(lambda tp, fp, fn, tn: 2 * tp / (2 * tp + fp + fn))
     z, y = (x.cuda() for x in batch(dtype=torch.float32))
-    torch.testing.assert_close(
-        SoftLoss(mine).cuda()(z, y), SoftLoss(FBeta(1)).cuda()(z, y), rtol=1e-6, atol=1e-6
-    )
+    torch.testing.assert_close(SoftLoss(mine).cuda()(z, y), SoftLoss(FBeta(1)).cuda()(z, y), rtol=1e-6, atol=1e-6)

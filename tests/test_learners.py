@@ -68,10 +68,7 @@ def test_as_plain_pytorch(loss):
     net = torch.nn.Sequential(layers[0], torch.nn.ReLU(), layers[1], torch.nn.ReLU(), layers[2])
     y = Y[SOME]
     criterion = losses.get(loss, metric=F2, class_counts=((y == 0).sum(), (y == 1).sum()))
-    decayed = [
-        {"params": [x.weight for x in layers], "weight_decay": 0.1},
-        {"params": [x.bias for x in layers]},
-    ]
+    decayed = [{"params": [x.weight for x in layers], "weight_decay": 0.1}, {"params": [x.bias for x in layers]}]
     optimiser = torch.optim.Adam(decayed, lr=1e-2)
     for epoch in range(4):
         solver.epoch()
@@ -183,9 +180,7 @@ def test_the_same_name_is_the_same_model_everywhere(model, loss):
     split = Split(WHOLE, SOME, fold, seed)
     part = Part(model, (loss,), 0, 0)
     found = Task(part, table, Y, split, as_metric("f2")).train()[loss]
-    assert np.allclose(
-        found.inner, estimator.out_of_fold_[:, 0], atol=1e-4
-    )  # scaled twice, so rounded otherwise
+    assert np.allclose(found.inner, estimator.out_of_fold_[:, 0], atol=1e-4)  # scaled twice, so rounded otherwise
     assert found.rounds == estimator.n_iter_
     assert np.allclose(found.outer, estimator._scores(table[SOME])[:, 0], atol=1e-4)
 
@@ -261,17 +256,10 @@ def test_columns_of_each_are_losses_of_their_own(loss):
     options = {"metric": "fbeta:beta=2", "check": False}
     reduction = "none" if "none" in losses.Loss.registry[loss].reductions else "mean"
     joint = losses.get(
-        loss,
-        task="multilabel",
-        num_labels=3,
-        average="each",
-        class_counts=counts,
-        reduction=reduction,
-        **options,
+        loss, task="multilabel", num_labels=3, average="each", class_counts=counts, reduction=reduction, **options
     )
     single = [
-        losses.get(loss, class_counts=(counts[0][k], counts[1][k]), reduction=reduction, **options)
-        for k in range(3)
+        losses.get(loss, class_counts=(counts[0][k], counts[1][k]), reduction=reduction, **options) for k in range(3)
     ]
     chance = torch.Generator().manual_seed(0)
     for _ in range(4):  # states move apart

@@ -18,9 +18,7 @@ def test_examples_run():
 
 
 def test_the_table_has_every_loss_as_it_is():
-    rows = re.findall(
-        r"^\| `([\w-]+)` \| `(\w+)` \|.*\| ([\w ]+) \| (yes|no) \|.*\|$", PAGE.read_text(), re.M
-    )
+    rows = re.findall(r"^\| `([\w-]+)` \| `(\w+)` \|.*\| ([\w ]+) \| (yes|no) \|.*\|$", PAGE.read_text(), re.M)
     assert sorted(row[0] for row in rows) == losses.names()
     for name, cls, tasks, none in rows:
         loss = Loss.registry[name]

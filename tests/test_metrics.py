@@ -122,9 +122,7 @@ def test_floats_arrays_and_tensors_agree(m):
 @pytest.mark.parametrize(("u", "t"), INSIDE)
 def test_slopes_equal_autograd_and_differences(m, prevalence, u, t):
     ut = torch.tensor([u, t], dtype=torch.float64, requires_grad=True)
-    (by_u, by_t) = torch.autograd.grad(m(Confusion.from_rates(ut[0], ut[1], prevalence)) + 0 * ut.sum(), ut)[
-        0
-    ]
+    (by_u, by_t) = torch.autograd.grad(m(Confusion.from_rates(ut[0], ut[1], prevalence)) + 0 * ut.sum(), ut)[0]
     c = Confusion.from_rates(u, t, prevalence)
     assert m.slopes(c) == pytest.approx((by_t.item(), -by_u.item()), rel=1e-9, abs=1e-12)
     g1, g0 = m._differences(c)
@@ -146,9 +144,7 @@ def homogeneous_pole(m, prevalence):
     """N × D from the three corners of ROC space, as in the theory: an independent derivation."""
     rows = []
     for part in (0, 1):
-        at = [
-            float(m.ratio(Confusion.from_rates(u, t, prevalence))[part]) for u, t in ((0, 0), (1, 0), (0, 1))
-        ]
+        at = [float(m.ratio(Confusion.from_rates(u, t, prevalence))[part]) for u, t in ((0, 0), (1, 0), (0, 1))]
         rows.append((at[1] - at[0], at[2] - at[0], at[0]))  # u, t, 1
     return np.cross(*rows)
 
@@ -249,12 +245,7 @@ def test_opaque_user_function_falls_back_to_differences():
 
 
 def test_names_that_people_use():
-    assert [metric(name) for name in ("f1", "F2", "f0.5", "f-2")] == [
-        FBeta(1),
-        FBeta(2),
-        FBeta(0.5),
-        FBeta(2),
-    ]
+    assert [metric(name) for name in ("f1", "F2", "f0.5", "f-2")] == [FBeta(1), FBeta(2), FBeta(0.5), FBeta(2)]
     assert (metric("dice"), metric("IoU")) == (FBeta(1), Jaccard())
     with pytest.raises(ValueError, match="beta must be a finite number above 0"):
         metric("f0")

@@ -10,16 +10,7 @@ import torch.multiprocessing as mp
 import torch.nn.functional as F
 from sklearn.metrics import f1_score, fbeta_score
 
-from fbeta import (
-    Accuracy,
-    BalancedAccuracy,
-    Confusion,
-    FBeta,
-    RunningConfusion,
-    SoftLoss,
-    SurrogateLoss,
-    TangentLoss,
-)
+from fbeta import Accuracy, BalancedAccuracy, Confusion, FBeta, RunningConfusion, SoftLoss, SurrogateLoss, TangentLoss
 from fbeta.losses import get
 from fbeta.losses.argmax import argmax_loss, argmax_rule, pairwise_weights
 from fbeta.losses.counting import FEW, cells, soft_decisions
@@ -37,9 +28,7 @@ def data(n=60, seed=0):
 
 
 def macro(m, logits, y):
-    return float(
-        m(Confusion.from_predictions(F.one_hot(logits.argmax(-1), C), F.one_hot(y, C), axis=0)).mean()
-    )
+    return float(m(Confusion.from_predictions(F.one_hot(logits.argmax(-1), C), F.one_hot(y, C), axis=0)).mean())
 
 
 def test_one_against_rest_is_the_logit_of_softmax():
@@ -55,9 +44,7 @@ def test_one_against_rest_keeps_its_digits_and_gradients():
     assert ((z - exact).abs() <= 1e-6 * exact.abs().clamp(min=1)).all()
     z.sum().backward()
     assert logits.grad.isfinite().all()
-    assert torch.autograd.gradcheck(
-        one_against_rest, torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
-    )
+    assert torch.autograd.gradcheck(one_against_rest, torch.randn(4, 3, dtype=torch.float64, requires_grad=True))
 
 
 @pytest.mark.parametrize("q", [0.0, 0.4, 1.0])
@@ -228,9 +215,7 @@ def test_soft_and_surrogate_are_one_against_the_rest():
 
 EVERY = [
     lambda **k: TangentLoss(FBeta(2), task="multiclass", num_labels=C, **k),
-    lambda **k: TangentLoss(
-        BalancedAccuracy(), prevalence=[0.8, 0.15, 0.05], task="multiclass", num_labels=C, **k
-    ),
+    lambda **k: TangentLoss(BalancedAccuracy(), prevalence=[0.8, 0.15, 0.05], task="multiclass", num_labels=C, **k),
     lambda **k: SoftLoss(FBeta(2), task="multiclass", num_labels=C, **k),
     lambda **k: SoftLoss(FBeta(2), task="multiclass", num_labels=C, memory=50, average="micro", **k),
     lambda **k: SurrogateLoss(FBeta(2), prevalence=[0.8, 0.15, 0.05], task="multiclass", num_labels=C, **k),
@@ -281,10 +266,7 @@ def test_binary_maps():
     [
         (lambda: TangentLoss(FBeta(1), task="multiclass"), "needs num_labels"),
         (lambda: TangentLoss(FBeta(1), task="multiclass", num_labels=1), "from 2"),
-        (
-            lambda: SurrogateLoss(FBeta(1), prevalence=0.1, task="multiclass", num_labels=3),
-            "3 numbers, one per class",
-        ),
+        (lambda: SurrogateLoss(FBeta(1), prevalence=0.1, task="multiclass", num_labels=3), "3 numbers, one per class"),
         (lambda: EVERY[0]()(torch.zeros(4, 2), torch.zeros(4).long()), r"\(N, 3\) and target"),
         (lambda: EVERY[0]()(torch.zeros(4, 3), torch.zeros(4)), "integer class targets"),
         (lambda: EVERY[0]()(torch.zeros(4, 3), torch.tensor([0, 1, 2, 3])), r"\[0, 2\]; got 3"),
@@ -326,9 +308,7 @@ def test_losses_of_the_true_class():
     """Cross entropy, absolute error and their kin look at the true class alone, however many there are."""
     logits, y = data()
     f = logits.softmax(-1).gather(1, y[:, None])[:, 0]
-    torch.testing.assert_close(
-        get("bce", task="multiclass", num_labels=C)(logits, y), F.cross_entropy(logits, y)
-    )
+    torch.testing.assert_close(get("bce", task="multiclass", num_labels=C)(logits, y), F.cross_entropy(logits, y))
     torch.testing.assert_close(get("mae", task="multiclass", num_labels=C)(logits, y), (2 - 2 * f).mean())
     gce = get("gce", task="multiclass", num_labels=C, q=0.5)
     torch.testing.assert_close(gce(logits, y), ((1 - f**0.5) / 0.5).mean())
@@ -386,9 +366,7 @@ OPTIONS = [
 @pytest.mark.parametrize("maps", [False, True])
 @pytest.mark.parametrize("ignored", [False, True])
 def test_the_true_class_alone_gives_what_columns_give(options, maps, ignored):
-    loss = TangentLoss(
-        FBeta(2), task="multiclass", num_labels=C, ignore_index=255 if ignored else None, **options
-    )
+    loss = TangentLoss(FBeta(2), task="multiclass", num_labels=C, ignore_index=255 if ignored else None, **options)
     twin = copy.deepcopy(loss)
     for step in range(4):
         logits, y = data(60, seed=step)

@@ -55,11 +55,7 @@ ROWS = [
     ("gce", {}, lambda z, fy, y: (1 - fy**0.7) / 0.7),
     ("gce", {"q": 0.3}, lambda z, fy, y: (1 - fy**0.3) / 0.3),
     ("focal", {}, lambda z, fy, y: -((1 - fy) ** 2) * math.log(fy)),
-    (
-        "focal",
-        {"gamma": 0.5, "alpha": 0.25},
-        lambda z, fy, y: -(0.25 if y else 0.75) * (1 - fy) ** 0.5 * math.log(fy),
-    ),
+    ("focal", {"gamma": 0.5, "alpha": 0.25}, lambda z, fy, y: -(0.25 if y else 0.75) * (1 - fy) ** 0.5 * math.log(fy)),
     ("asymmetric", {}, lambda z, fy, y: naive_asymmetric(sigmoid(z), y, 4, 1, 0.05)),
     (
         "asymmetric",
@@ -67,20 +63,14 @@ ROWS = [
         lambda z, fy, y: naive_asymmetric(sigmoid(z), y, 1.5, 0, 0.3),
     ),
     ("ldam", {"class_counts": COUNTS}, lambda z, fy, y: naive_ldam(z, y, COUNTS, 0.5, 30)),
-    (
-        "ldam",
-        {"class_counts": (5, 80), "max_margin": 2, "scale": 1},
-        lambda z, fy, y: naive_ldam(z, y, (5, 80), 2, 1),
-    ),
+    ("ldam", {"class_counts": (5, 80), "max_margin": 2, "scale": 1}, lambda z, fy, y: naive_ldam(z, y, (5, 80), 2, 1)),
 ]
 
 
 @pytest.mark.parametrize(("name", "options", "formula"), ROWS, ids=lambda x: x if isinstance(x, str) else "")
 def test_rows_are_the_published_formula(name, options, formula):
     z, y = batch()
-    expected = [
-        formula(a, sigmoid(a if b else -a), int(b)) for a, b in zip(z.tolist(), y.tolist(), strict=True)
-    ]
+    expected = [formula(a, sigmoid(a if b else -a), int(b)) for a, b in zip(z.tolist(), y.tolist(), strict=True)]
     got = losses.get(name, reduction="none", **options)(z, y)
     same(got, torch.tensor(expected, dtype=torch.float64))
 
@@ -106,18 +96,14 @@ DECISIONS = [
 
 
 @pytest.mark.parametrize("m", TRAINABLE, ids=str)
-@pytest.mark.parametrize(
-    ("name", "options", "called"), DECISIONS, ids=lambda x: x if isinstance(x, str) else ""
-)
+@pytest.mark.parametrize(("name", "options", "called"), DECISIONS, ids=lambda x: x if isinstance(x, str) else "")
 def test_counts_are_the_published_formula(name, options, called, m):
     z, y = batch()
     tp = fp = fn = tn = 0.0
     for a, b in zip(z.tolist(), y.tolist(), strict=True):
         s = called(a)
         tp, fp, fn, tn = tp + b * s, fp + (1 - b) * s, fn + b * (1 - s), tn + (1 - b) * (1 - s)
-    assert losses.get(name, metric=m, **options)(z, y).item() == pytest.approx(
-        1 - m(Confusion(tp, fp, fn, tn))
-    )
+    assert losses.get(name, metric=m, **options)(z, y).item() == pytest.approx(1 - m(Confusion(tp, fp, fn, tn)))
 
 
 def test_sigmoid_f1_is_macro_over_labels():
@@ -142,11 +128,7 @@ def test_known_values():
         ("focal", {}, log2 / 4),
         ("focal", {"gamma": 1, "alpha": 1.0}, log2 / 4),
         ("asymmetric", {"gamma_neg": 1, "clip": 0.25}, (log2 / 2 + 0.25 * math.log(4 / 3)) / 2),
-        (
-            "ldam",
-            {"class_counts": (16, 1), "scale": 1},
-            (math.log1p(math.e**0.5) + math.log1p(math.e**0.25)) / 2,
-        ),
+        ("ldam", {"class_counts": (16, 1), "scale": 1}, (math.log1p(math.e**0.5) + math.log1p(math.e**0.25)) / 2),
         ("sigmoid-f1", {"metric": Accuracy(), "offset": 0}, 0.5),
         ("anyloss", {"metric": FBeta(1)}, 0.5),
         ("score-oriented", {"metric": FBeta(1)}, 0.5),
@@ -160,9 +142,7 @@ def test_cross_entropy_is_torchs():
     for target in (y, soft):
         same(losses.BCELoss()(z, target), F.binary_cross_entropy_with_logits(z, target))
     weight = torch.where(y == 1, 10.0, 10 / 9).double()
-    same(
-        losses.BalancedBCELoss(prevalence=0.1)(z, y), F.binary_cross_entropy_with_logits(z, y, weight=weight)
-    )
+    same(losses.BalancedBCELoss(prevalence=0.1)(z, y), F.binary_cross_entropy_with_logits(z, y, weight=weight))
 
 
 def test_absolute_error_is_twice_torchs():
@@ -226,10 +206,7 @@ def test_ldam_is_the_softmax_form_on_two_columns():
     margins = torch.tensor(COUNTS, dtype=torch.float64) ** -0.25
     margins = 0.5 * margins / margins.max()
     moved = scores - margins * F.one_hot(y, 2)
-    same(
-        losses.LDAMLoss(class_counts=COUNTS, task="softmax2")(scores, y),
-        F.cross_entropy(30 * moved, y),
-    )
+    same(losses.LDAMLoss(class_counts=COUNTS, task="softmax2")(scores, y), F.cross_entropy(30 * moved, y))
     rare, common = losses.LDAMLoss(class_counts=(100, 900)).pair
     assert (rare, common) == pytest.approx((0.5, 0.5 / 9**0.25))
 

@@ -91,11 +91,7 @@ def test_gradient_mae_holds_exactly():
 
 @pytest.mark.parametrize(
     ("metric", "denominator"),
-    [
-        (GMean(), lambda q1: 1 - q1),
-        (FBeta(1), lambda q1: 1 / 9 + q1),
-        (FBeta(2), lambda q1: 4 / 9 + q1),
-    ],
+    [(GMean(), lambda q1: 1 - q1), (FBeta(1), lambda q1: 1 / 9 + q1), (FBeta(2), lambda q1: 4 / 9 + q1)],
     ids=["gradient_bce", "gradient_surrogate_f1", "gradient_surrogate_f2"],
 )
 def test_gradient_condition_holds_for_the_set_and_not_per_sample(metric, denominator, record_property):
@@ -143,9 +139,7 @@ def test_surrogate_is_the_papers_formula(beta, p):
     torch.testing.assert_close(SurrogateLoss(FBeta(beta), prevalence=p)(z, y), (weight * per_sample).mean())
     for q in (0.3, 1.0):
         general = y * (1 - f**q) / q + (1 - y) * ((beta**2 * p / (1 - p) + f) ** q - 1) / q
-        torch.testing.assert_close(
-            SurrogateLoss(FBeta(beta), prevalence=p, q=q)(z, y), (weight * general).mean()
-        )
+        torch.testing.assert_close(SurrogateLoss(FBeta(beta), prevalence=p, q=q)(z, y), (weight * general).mean())
 
 
 def test_surrogate_of_gmean_is_class_balanced_bce():
@@ -161,9 +155,7 @@ def test_surrogate_of_accuracies_is_mae():
     f = torch.sigmoid(z)
     mae = 2 * y * (1 - f) + 2 * (1 - y) * f
     weight = y / 0.2 + (1 - y) / 0.8
-    torch.testing.assert_close(
-        2 * SurrogateLoss(BalancedAccuracy(), prevalence=0.2)(z, y), (weight * mae).mean()
-    )
+    torch.testing.assert_close(2 * SurrogateLoss(BalancedAccuracy(), prevalence=0.2)(z, y), (weight * mae).mean())
     torch.testing.assert_close(SurrogateLoss(Accuracy(), prevalence=0.2)(z, y), mae.mean())
 
 

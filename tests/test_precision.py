@@ -154,9 +154,7 @@ def test_gradcheck_surrogate_with_a_column_of_every_kind():
         torch.testing.assert_close(surrogate_loss(z, y, terms)[:, k], alone)
 
 
-@pytest.mark.parametrize(
-    "q", [0.0, 0.3, 1.0, torch.tensor(0.0).double(), torch.tensor(0.3).double()], ids=str
-)
+@pytest.mark.parametrize("q", [0.0, 0.3, 1.0, torch.tensor(0.0).double(), torch.tensor(0.3).double()], ids=str)
 def test_gradcheck_tangent(q):
     z, y = batch(8)
     z.requires_grad_()

@@ -131,18 +131,7 @@ def fresh(code, *arguments):
     return subprocess.run(line, capture_output=True, text=True, check=True).stdout
 
 
-HEAVY = {
-    "numpy",
-    "torch",
-    "polars",
-    "sklearn",
-    "scipy",
-    "matplotlib",
-    "joblib",
-    "xgboost",
-    "lightgbm",
-    "rich.table",
-}
+HEAVY = {"numpy", "torch", "polars", "sklearn", "scipy", "matplotlib", "joblib", "xgboost", "lightgbm", "rich.table"}
 
 
 COMMAND = "from typer.testing import CliRunner; from fbeta.cli import app\n"

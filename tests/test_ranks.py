@@ -22,9 +22,7 @@ CASES = {
     "tangent": lambda **k: TangentLoss(FBeta(2), **k),
     "tangent-soft": lambda **k: TangentLoss(MCC(), counts="soft", q=0.3, **k),
     "tangent-macro": lambda **k: TangentLoss(FBeta(1), task="multilabel", num_labels=LABELS, **k),
-    "tangent-micro": lambda **k: TangentLoss(
-        FBeta(1), task="multilabel", num_labels=LABELS, average="micro", **k
-    ),
+    "tangent-micro": lambda **k: TangentLoss(FBeta(1), task="multilabel", num_labels=LABELS, average="micro", **k),
     "soft": lambda **k: SoftLoss(FBeta(1), **k),
     "soft-macro": lambda **k: SoftLoss(MCC(), task="multilabel", num_labels=LABELS, **k),
     "soft-memory": lambda **k: SoftLoss(FBeta(1), memory=30, **k),
@@ -73,11 +71,7 @@ def train(name, model, loss, part, dtype):
 def join(rank, world, folder):
     torch.set_num_threads(1)
     dist.init_process_group(
-        "gloo",
-        init_method=f"file://{folder}/meet",
-        rank=rank,
-        world_size=world,
-        timeout=timedelta(minutes=10),
+        "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=world, timeout=timedelta(minutes=10)
     )
 
 
@@ -106,9 +100,7 @@ def work(rank, world, folder, dtype):
 
 @pytest.mark.xdist_group("ranks")
 @pytest.mark.parametrize(
-    ("world", "dtype"),
-    [(2, torch.float64), (4, torch.float64), (2, torch.float32)],
-    ids=["2", "4", "2-fused"],
+    ("world", "dtype"), [(2, torch.float64), (4, torch.float64), (2, torch.float32)], ids=["2", "4", "2-fused"]
 )
 def test_ranks_equal_one_process(world, dtype):
     tolerance = 1e-6 if dtype == torch.float64 else 1e-5

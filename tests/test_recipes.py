@@ -250,10 +250,7 @@ def test_the_cut_is_the_exact_one():
 @pytest.mark.filterwarnings("ignore:The dirpath has changed:UserWarning")  # a resumed run in another folder
 def test_a_checkpoint_keeps_cut_and_counts(tmp_path):
     train, validation = cancer()
-    task, loop = (
-        MetricTask(linear(), FBeta(2), prevalence=torch.tensor(0.37), optimizer=adam),
-        trainer(tmp_path),
-    )
+    task, loop = (MetricTask(linear(), FBeta(2), prevalence=torch.tensor(0.37), optimizer=adam), trainer(tmp_path))
     loop.fit(task, *loaders(train, validation))
     path = loop.checkpoint_callback.best_model_path
     twin = MetricTask.load_from_checkpoint(path, model=linear())
@@ -290,9 +287,7 @@ def test_a_metric_of_ones_own_is_named_again(tmp_path):
 
 def test_validation_alone_tunes_but_changes_no_loss():
     train, validation = cancer()
-    task = MetricTask(
-        linear(), FBeta(2), TangentLoss(FBeta(2), prevalence=0.37, counts="given"), optimizer=adam
-    )
+    task = MetricTask(linear(), FBeta(2), TangentLoss(FBeta(2), prevalence=0.37, counts="given"), optimizer=adam)
     trainer(max_epochs=1).fit(task, *loaders(train, validation))
     point = task.loss.operating_point
     with torch.no_grad():
@@ -350,9 +345,7 @@ def test_labels(average):
         assert task.cut[2] == 0  # a label without positives has no best cut
         scores = [tune(z[:, k], y[900:, k], FBeta(1)).score for k in range(2)]
         empty = float(FBeta(1)(Confusion.from_scores(z[:, 2], y[900:, 2], cut=0.0)))
-        assert loop.callback_metrics["val_fbeta_1_tuned"].item() == pytest.approx(
-            (sum(scores) + empty) / 3, abs=1e-6
-        )
+        assert loop.callback_metrics["val_fbeta_1_tuned"].item() == pytest.approx((sum(scores) + empty) / 3, abs=1e-6)
     decided = torch.cat([p.decision for p in loop.predict(task, DataLoader(validation, batch_size=500))])
     assert torch.equal(decided, z.double() >= task.cut)
 
@@ -432,9 +425,7 @@ def fresh(code):
 
 
 def test_without_lightning_it_says_what_to_install():
-    done = fresh(
-        "import sys; sys.modules |= {'lightning': None, 'pytorch_lightning': None}; import fbeta.lightning"
-    )
+    done = fresh("import sys; sys.modules |= {'lightning': None, 'pytorch_lightning': None}; import fbeta.lightning")
     assert "ImportError: fbeta.lightning needs Lightning: pip install 'fbeta[lightning]'" in done.stderr
 
 
@@ -458,9 +449,7 @@ class Keep(L.Callback):
 
     def setup(self, trainer, task, stage):
         # Lightning leaves the group's threads running; a rank that ends first may then abort.
-        atexit.register(
-            lambda: torch.distributed.is_initialized() and torch.distributed.destroy_process_group()
-        )
+        atexit.register(lambda: torch.distributed.is_initialized() and torch.distributed.destroy_process_group())
 
     def on_validation_end(self, trainer, task):
         if not trainer.sanity_checking:

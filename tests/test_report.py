@@ -21,12 +21,7 @@ from fbeta.report.slider import slider
 from fbeta.report.svg import svg
 from made_up_comparison import METHODS, comparison
 
-NASTY = (
-    "<script>alert(1)</script>",
-    "</script><img src=x onerror=alert(1)>",
-    "' onload='alert(1)",
-    '"><svg onload=1>',
-)
+NASTY = ("<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "' onload='alert(1)", '"><svg onload=1>')
 
 
 class Reader(HTMLParser):
@@ -55,9 +50,7 @@ def page(made):
 
 
 def embedded(page):
-    return json.loads(
-        re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S).group(1)
-    )
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S).group(1))
 
 
 def test_every_method_and_number_is_there(made, page):
@@ -70,13 +63,7 @@ def test_every_method_and_number_is_there(made, page):
         if c.difference:
             assert numerals.signed(c.difference.mean) in said
             assert numerals.p_value(c.difference.p) in said
-    for text in (
-        made.recommendation,
-        made.title,
-        *made.table.notes,
-        "corrected resampled t-test",
-        "2 min 17 s",
-    ):
+    for text in (made.recommendation, made.title, *made.table.notes, "corrected resampled t-test", "2 min 17 s"):
         assert text in said
     assert "calls everything positive since epoch 1 (in 3 of 5 splits)" in said
     assert "5 outer splits and 5 inner folds" in said
@@ -97,9 +84,7 @@ def test_page_is_one_small_file_that_fetches_nothing(page):
 def test_names_from_the_data_are_escaped(made, page, nasty):
     names = [f"{nasty}{i}" for i in range(len(METHODS))]
     hostile = comparison(table=nasty, target=nasty, note=nasty, remark=nasty, title=nasty, names=names)
-    tests = [
-        replace(c, difference=c.difference and replace(c.difference, test=nasty)) for c in hostile.candidates
-    ]
+    tests = [replace(c, difference=c.difference and replace(c.difference, test=nasty)) for c in hostile.candidates]
     hostile = replace(hostile, machine=nasty, recommendation=nasty, candidates=tuple(tests))
     hostile = replace(hostile, table=replace(hostile.table, positive=nasty))
     bad = report.page(hostile)
@@ -132,11 +117,7 @@ def test_embedded_counts_and_scores_are_pythons(made, page):
     for i, c in enumerate(made.candidates):
         m = methods[str(i)]
         exact = dict(
-            zip(
-                map(numerals.cut, c.operating.cut),
-                zip(c.operating.tp, c.operating.fp, strict=True),
-                strict=True,
-            )
+            zip(map(numerals.cut, c.operating.cut), zip(c.operating.tp, c.operating.fp, strict=True), strict=True)
         )
         exact["none"] = (0.0, 0.0)
         assert len(m["cut"]) == len(m["tp"]) == len(m["fp"]) == len(m["score"]) > 100
@@ -159,9 +140,7 @@ def test_own_cut_and_half_are_places_of_the_slider(made):
     assert list(found.cut) == sorted(found.cut)
 
 
-@pytest.mark.parametrize(
-    "spec", ["fbeta:beta=1", "mcc", "kappa", "gmean", "cost:fp=1,fn=20", "precision", "recall"]
-)
+@pytest.mark.parametrize("spec", ["fbeta:beta=1", "mcc", "kappa", "gmean", "cost:fp=1,fn=20", "precision", "recall"])
 def test_level_lines_have_one_score(spec):
     metric = fbeta.metric(spec)
     for right in (1.0, 0.05):
@@ -170,12 +149,9 @@ def test_level_lines_have_one_score(spec):
         for line in lines:
             for u, t in line.points[1:-1]:
                 if u + t > 1e-6:
-                    assert metric(fbeta.Confusion.from_rates(u, t, 0.1)) == pytest.approx(
-                        line.score, abs=1e-6
-                    )
+                    assert metric(fbeta.Confusion.from_rates(u, t, 0.1)) == pytest.approx(line.score, abs=1e-6)
             assert all(
-                a[0] <= b[0] + 1e-9 and a[1] <= b[1] + 1e-9
-                for a, b in zip(line.points, line.points[1:], strict=False)
+                a[0] <= b[0] + 1e-9 and a[1] <= b[1] + 1e-9 for a, b in zip(line.points, line.points[1:], strict=False)
             )
 
 
@@ -210,9 +186,7 @@ def test_degenerate_comparisons_have_a_page():
         text = report.page(replace(bare, candidates=tuple(candidates), winner=""))
         assert text.endswith("</html>")
         assert not re.search(r'(d|x|y|cx|transform)="[^"]*(nan|inf)', text)
-        Console(width=100, file=StringIO()).print(
-            report.terminal(replace(bare, candidates=tuple(candidates)))
-        )
+        Console(width=100, file=StringIO()).print(report.terminal(replace(bare, candidates=tuple(candidates))))
 
 
 def test_a_page_of_json_is_the_same_page(made, page):

@@ -97,9 +97,7 @@ def test_slider_says_what_python_says(visit, file, made):
         o = c.operating
         page.select_option("#method", str(index))
         last = int(page.get_attribute("#cut", "max"))
-        known = page.evaluate(
-            "(i) => JSON.parse(document.getElementById('data').textContent).methods[i]", str(index)
-        )
+        known = page.evaluate("(i) => JSON.parse(document.getElementById('data').textContent).methods[i]", str(index))
         for at in (0, 1, last // 3, last // 2, last - 1, last):
             set_slider(page, at)
             # From the rows of the comparison, found by the cut that the page shows.
@@ -178,9 +176,7 @@ def test_sorting_by_mouse_and_keyboard(visit, file, made):
     page = visit(file)
 
     def column(i):
-        return page.locator(f"#methods tbody tr > :nth-child({i + 1})").evaluate_all(
-            "x => x.map(e => e.dataset.v)"
-        )
+        return page.locator(f"#methods tbody tr > :nth-child({i + 1})").evaluate_all("x => x.map(e => e.dataset.v)")
 
     def state(i):
         return page.get_attribute(f"#methods thead th:nth-child({i + 1})", "aria-sort")

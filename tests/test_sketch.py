@@ -28,13 +28,7 @@ def read(rows):
 def test_merging_is_associative_and_commutative(parts, bins):
     a, b, c = (Sketch(bins).add(*read(p)) for p in parts)
     whole = Sketch(bins).add(*read([r for p in parts for r in p]))
-    for other in (
-        a.merge(b).merge(c),
-        a.merge(b.merge(c)),
-        c.merge(a, b),
-        a + b + c,
-        Sketch(bins) + c + b + a,
-    ):
+    for other in (a.merge(b).merge(c), a.merge(b.merge(c)), c.merge(a, b), a + b + c, Sketch(bins) + c + b + a):
         np.testing.assert_array_equal(other.counts, whole.counts)
 
 
@@ -110,11 +104,7 @@ def test_a_sketch_travels_as_json():
 def test_memory_is_constant():
     sketch = Sketch()
     size = sketch.counts.nbytes
-    assert (
-        sketch.add(np.random.default_rng(0).random(100_000), np.arange(100_000) % 2).counts.nbytes
-        == size
-        < 200_000
-    )
+    assert sketch.add(np.random.default_rng(0).random(100_000), np.arange(100_000) % 2).counts.nbytes == size < 200_000
 
 
 def test_a_metric_that_falls_has_no_bound():

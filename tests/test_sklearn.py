@@ -67,9 +67,7 @@ def cancer():
 
 @pytest.fixture(scope="module")
 def rare():
-    X, y = make_classification(
-        4000, 8, n_informative=4, weights=[0.93], class_sep=0.8, flip_y=0.02, random_state=0
-    )
+    X, y = make_classification(4000, 8, n_informative=4, weights=[0.93], class_sep=0.8, flip_y=0.02, random_state=0)
     return train_test_split(X, y, random_state=0, stratify=y, test_size=0.5)
 
 
@@ -126,9 +124,7 @@ def test_string_labels(estimator, pos_label, cancer):
     assert roc_auc_score(names[t], fitted.predict_proba(Z)[:, 1]) > 0.9
     assert roc_auc_score(names[t], fitted.decision_function(Z)) > 0.9
     truth = names[t] == positive
-    assert fitted.score(Z, names[t]) == pytest.approx(
-        fbeta_score(truth, fitted.predict(Z) == positive, beta=2)
-    )
+    assert fitted.score(Z, names[t]) == pytest.approx(fbeta_score(truth, fitted.predict(Z) == positive, beta=2))
 
 
 def test_which_class_is_positive_changes_the_answer_only_by_name(cancer):
@@ -247,9 +243,7 @@ def test_prefit_keeps_the_classifier(rare):
     cut = ThresholdClassifier(model, F2, prefit=True).fit(X[half:], y[half:])
     assert cut.estimator_ is model
     assert cut.score(Z, t) > fbeta_score(t, model.predict(Z), beta=2)
-    with pytest.raises(
-        sklearn.exceptions.NotFittedError, match="promises a fitted Pipeline.*FrozenEstimator"
-    ):
+    with pytest.raises(sklearn.exceptions.NotFittedError, match="promises a fitted Pipeline.*FrozenEstimator"):
         ThresholdClassifier(logistic(), F2, prefit=True).fit(X, y)
     for labels, words in (
         (np.where(y, "a", "b"), r"y holds \['a', 'b'\], but the fitted classifier's classes are \[0, 1\]"),
@@ -312,15 +306,10 @@ def test_exact_calls_are_hard_to_beat_by_brute_force():
 
 
 def test_several_classes():
-    X, y = make_classification(
-        900, 6, n_informative=4, n_classes=3, weights=[0.8, 0.15], class_sep=1.2, random_state=0
-    )
+    X, y = make_classification(900, 6, n_informative=4, n_classes=3, weights=[0.8, 0.15], class_sep=1.2, random_state=0)
     names = np.array(["a", "b", "c"])[y]
     X, Z, names, t = train_test_split(X, names, random_state=0, stratify=y)
-    for estimator in [
-        *estimators(F1, average="macro"),
-        ThresholdClassifier(KNeighborsClassifier(), average="macro"),
-    ]:
+    for estimator in [*estimators(F1, average="macro"), ThresholdClassifier(KNeighborsClassifier(), average="macro")]:
         fitted = estimator.fit(X, names)
         decision = fitted.decision_function(Z)
         assert decision.shape == (len(Z), 3)
@@ -359,9 +348,7 @@ def test_several_labels(average):
         assert fitted.predict(Z).shape == t.shape
         assert ((fitted.decision_function(Z) > 0) == fitted.predict(Z)).all()
         assert fitted.predict_proba(Z).shape == t.shape
-        assert fitted.score(Z, t) == pytest.approx(
-            f1_score(t, fitted.predict(Z), average=average, zero_division=0)
-        )
+        assert fitted.score(Z, t) == pytest.approx(f1_score(t, fitted.predict(Z), average=average, zero_division=0))
         assert fitted.score(Z, t) > 0.5
         if average == "micro":
             assert len(set(fitted.cuts_)) == 1
@@ -418,9 +405,7 @@ def test_searches_and_scores(cancer):
         cv=3,
     ).fit(X, y)
     assert search.best_score_ > 0.9
-    search = GridSearchCV(MetricClassifier(max_epochs=5, random_state=0), {"alpha": [0.001, 0.1]}, cv=3).fit(
-        X, y
-    )
+    search = GridSearchCV(MetricClassifier(max_epochs=5, random_state=0), {"alpha": [0.001, 0.1]}, cv=3).fit(X, y)
     # Without scoring= the estimator's own score decides, which is the metric.
     assert search.best_score_ == pytest.approx(cross_val_score(search.best_estimator_, X, y, cv=3).mean())
     p = cross_val_predict(TangentMetaClassifier(logistic()), X, y, cv=3, method="predict_proba")
@@ -436,11 +421,7 @@ def test_a_row_of_weight_two_is_the_row_twice(rare):
     once = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(4)]
     often = [(np.flatnonzero(fold[twice] != k), np.flatnonzero(fold[twice] == k)) for k in range(4)]
     tight = LogisticRegression(tol=1e-9, max_iter=1000)
-    for estimator in (
-        ThresholdClassifier(tight),
-        TangentMetaClassifier(tight),
-        MetricClassifier(max_epochs=5),
-    ):
+    for estimator in (ThresholdClassifier(tight), TangentMetaClassifier(tight), MetricClassifier(max_epochs=5)):
         estimator.set_params(rule="exact")
         one = clone(estimator).set_params(cv=once).fit(X, y, sample_weight=weight)
         two = clone(estimator).set_params(cv=often).fit(X[twice], y[twice])
@@ -517,8 +498,7 @@ def test_clone_and_pickle(cancer):
 def test_random_state(cancer):
     X, Z, y, _ = cancer
     one, same, other = (
-        MetricClassifier(F1, "mlp", max_epochs=3, random_state=s).fit(X, y).decision_function(Z)
-        for s in (1, 1, 2)
+        MetricClassifier(F1, "mlp", max_epochs=3, random_state=s).fit(X, y).decision_function(Z) for s in (1, 1, 2)
     )
     assert (one == same).all()
     assert not np.allclose(one, other)
@@ -578,9 +558,7 @@ def test_metadata_goes_where_it_is_asked_for(rare):
         assert np.allclose(fitted.predict_proba(Z), LogisticRegression().fit(X, y).predict_proba(Z))
         assert fitted.cuts_[0] != ThresholdClassifier(unweighted).fit(X, y).cuts_[0]
         search = GridSearchCV(
-            MetricClassifier(max_epochs=3)
-            .set_fit_request(sample_weight=True)
-            .set_score_request(sample_weight=True),
+            MetricClassifier(max_epochs=3).set_fit_request(sample_weight=True).set_score_request(sample_weight=True),
             {"alpha": [0.1]},
             cv=3,
         ).fit(X, y, sample_weight=weight)
@@ -636,9 +614,7 @@ def test_bad_input(estimator, cancer):
         fit(y=np.arange(len(y)) % 3)
     with pytest.raises(ValueError, match="Only binary .* 2 labels, .* average='macro'"):
         fit(y=np.column_stack([y, 1 - y]))
-    micro = (
-        "use ThresholdClassifier" if isinstance(estimator, TangentMetaClassifier) else "micro F1 is accuracy"
-    )
+    micro = "use ThresholdClassifier" if isinstance(estimator, TangentMetaClassifier) else "micro F1 is accuracy"
     with pytest.raises(ValueError, match=micro):
         fit(y=np.arange(len(y)) % 3, average="micro")
     with pytest.raises(ValueError, match="too few for 5 folds with 2 in each: use at most 3 folds"):
@@ -671,13 +647,7 @@ def test_bad_options(cancer):
         MetricClassifier(loss="tangnt").fit(X, y)
     with pytest.raises(ValueError, match="pole on the corner"):
         MetricClassifier("precision").fit(X, y)
-    for option in (
-        {"max_epochs": 0},
-        {"max_epochs": 1.5},
-        {"patience": 0},
-        {"batch_size": 0},
-        {"alpha": -1.0},
-    ):
+    for option in ({"max_epochs": 0}, {"max_epochs": 1.5}, {"patience": 0}, {"batch_size": 0}, {"alpha": -1.0}):
         with pytest.raises(ValueError, match=f"{next(iter(option))} must be .* from .(, or 'auto')?; got"):
             MetricClassifier(**option).fit(X, y)
     with pytest.raises(ValueError, match="hidden must hold the units of each layer"):
@@ -736,10 +706,7 @@ print('torch' in sys.modules)
     ("missing", "code"),
     [
         ("sklearn", "import fbeta.sklearn"),
-        (
-            "torch",
-            "from fbeta.sklearn import MetricClassifier; MetricClassifier().fit([[0.0]] * 8, [0, 1] * 4)",
-        ),
+        ("torch", "from fbeta.sklearn import MetricClassifier; MetricClassifier().fit([[0.0]] * 8, [0, 1] * 4)"),
     ],
 )
 def test_an_extra_that_is_missing(missing, code):
@@ -764,8 +731,7 @@ def test_the_rarer_class_is_positive_and_that_is_said(names):
     X, y = rng.normal(size=(300, 2)) + fraud[:, None], np.where(fraud, rare, usual)
     model = ThresholdClassifier(LogisticRegression(), random_state=0)
     with pytest.warns(
-        UserWarning,
-        match=f"Positive is '{rare}', the rarer value: 58 of 300 rows.*or pos_label={usual!r} for",
+        UserWarning, match=f"Positive is '{rare}', the rarer value: 58 of 300 rows.*or pos_label={usual!r} for"
     ):
         model.fit(X, y)
     assert model.positive_ == rare

@@ -103,9 +103,7 @@ def test_memory_points_where_the_data_set_does(form):
     def error(g):
         return ((g - whole).norm() / whole.norm()).item()
 
-    print(
-        f"\n{form}: relative error of the mean gradient {error(remembered):.3f}, without memory {error(alone):.3f}"
-    )
+    print(f"\n{form}: relative error of the mean gradient {error(remembered):.3f}, without memory {error(alone):.3f}")
     assert error(remembered) < 0.05
     assert error(alone) > 0.15
 
@@ -132,9 +130,7 @@ def test_micro_batches_of_a_set_loss_differ_and_by_how_much(record_property):
     """The documented exception: the mean of the parts' soft F is not the soft F of the whole."""
     z, y = batch(1000, seed=3)
     whole = SoftLoss(FBeta(1))(z, y)
-    parts = torch.stack(
-        [SoftLoss(FBeta(1))(a, b) for a, b in zip(z.split(50), y.split(50), strict=True)]
-    ).mean()
+    parts = torch.stack([SoftLoss(FBeta(1))(a, b) for a, b in zip(z.split(50), y.split(50), strict=True)]).mean()
     difference = (parts - whole).abs().item()
     record_property("difference", difference)
     print(f"\nsoft F1 loss: 20 micro-batches of 50 average {parts:.4f}, the whole gives {whole:.4f}")
@@ -146,9 +142,7 @@ def test_micro_batches_of_a_set_loss_differ_and_by_how_much(record_property):
 def test_batches_without_a_class(form, memory):
     for fill in (0.0, 1.0):
         z = torch.randn(16, dtype=torch.float64, requires_grad=True)
-        value = SoftLoss(FBeta(1), prevalence=0.1, form=form, memory=memory)(
-            z, torch.full((16,), fill).double()
-        )
+        value = SoftLoss(FBeta(1), prevalence=0.1, form=form, memory=memory)(z, torch.full((16,), fill).double())
         value.backward()
         assert value.isfinite()
         assert z.grad.isfinite().all()

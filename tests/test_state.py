@@ -250,10 +250,7 @@ def test_weight_two_is_the_row_twice(case):
 @pytest.mark.parametrize("integer", [False, True], ids=["float", "int"])
 def test_ignored_elements_are_as_if_absent(case, integer):
     z, y = batch(30)
-    z_more, y_more = (
-        torch.cat([z, torch.tensor([torch.nan, 3.0])]),
-        torch.cat([y, torch.tensor([-100.0, -100])]),
-    )
+    z_more, y_more = (torch.cat([z, torch.tensor([torch.nan, 3.0])]), torch.cat([y, torch.tensor([-100.0, -100])]))
     one, two = case.make(ignore_index=-100), case.make()
     for _ in range(2):
         a = z_more.clone().requires_grad_()
@@ -379,11 +376,7 @@ class TestRunningConfusion:
         z, y = (x.reshape(-1, 4) if options else x for x in batch(400))
         running = RunningConfusion(memory=None, **options)
         running.train(mode != "eval")
-        context = {
-            "eval": contextlib.nullcontext,
-            "no_grad": torch.no_grad,
-            "inference": torch.inference_mode,
-        }
+        context = {"eval": contextlib.nullcontext, "no_grad": torch.no_grad, "inference": torch.inference_mode}
         with context[mode]():
             for zs, ys in zip(z.split(37), y.split(37), strict=True):
                 running(zs, ys)
@@ -406,16 +399,12 @@ def test_softmax2_and_multilabel_shapes_of_none():
 def test_per_label_prevalence_is_each_labels_own_loss():
     z = torch.randn(50, 2, dtype=torch.float64)
     y = (torch.rand(50, 2) < 0.3).double()
-    both = SurrogateLoss(FBeta(2), prevalence=[0.3, 0.05], task="multilabel", num_labels=2, reduction="none")(
-        z, y
-    )
+    both = SurrogateLoss(FBeta(2), prevalence=[0.3, 0.05], task="multilabel", num_labels=2, reduction="none")(z, y)
     for k, p in enumerate((0.3, 0.05)):
         alone = SurrogateLoss(FBeta(2), prevalence=p, reduction="none")(z[:, k], y[:, k])
         torch.testing.assert_close(both[:, k], alone)
     pooled = SurrogateLoss(FBeta(2), prevalence=[0.3, 0.1], task="multilabel", num_labels=2, average="micro")
-    torch.testing.assert_close(
-        pooled(z, y), SurrogateLoss(FBeta(2), prevalence=0.2)(z.flatten(), y.flatten())
-    )
+    torch.testing.assert_close(pooled(z, y), SurrogateLoss(FBeta(2), prevalence=0.2)(z.flatten(), y.flatten()))
 
 
 def test_two_prevalences_of_the_surrogate():
@@ -423,9 +412,7 @@ def test_two_prevalences_of_the_surrogate():
     z, y = batch(rate=0.5)
     f = torch.sigmoid(z)
     expected = (2 * (-y * torch.log(f) + (1 - y) * torch.log(0.01 / 0.99 + f))).mean()
-    torch.testing.assert_close(
-        SurrogateLoss(FBeta(1), prevalence=0.01, class_counts=(500, 500))(z, y), expected
-    )
+    torch.testing.assert_close(SurrogateLoss(FBeta(1), prevalence=0.01, class_counts=(500, 500))(z, y), expected)
     only = SurrogateLoss(FBeta(1), class_counts=(900, 100))
     torch.testing.assert_close(only(z, y), SurrogateLoss(FBeta(1), prevalence=0.1)(z, y))
 
@@ -463,10 +450,7 @@ class TestOddCorners:
         z, y = torch.tensor([16.1181] * 8 + [-13.8155] * 8), torch.tensor([1.0] * 8 + [0.0] * 8)
         for p in (1e-6, 0.99953, 1 - 1e-6):
             for m in ("kappa", "mcc", "fbeta:beta=2"):
-                single, double = (
-                    SoftLoss(m, prevalence=p)(z, y),
-                    SoftLoss(m, prevalence=p)(z.double(), y.double()),
-                )
+                single, double = (SoftLoss(m, prevalence=p)(z, y), SoftLoss(m, prevalence=p)(z.double(), y.double()))
                 assert abs(single.item() - double.item()) <= 1e-6
 
     def test_log_memory_remembers_tiny_scores(self):
@@ -523,17 +507,13 @@ class TestOddCorners:
 
     def test_running_counts_take_weights_and_ignore(self):
         running = RunningConfusion(memory=None, ignore_index=-1)
-        c = running(
-            torch.tensor([1.0, 1.0, 1.0]), torch.tensor([1.0, 0.0, -1.0]), torch.tensor([2.0, 3.0, 4.0])
-        )
+        c = running(torch.tensor([1.0, 1.0, 1.0]), torch.tensor([1.0, 0.0, -1.0]), torch.tensor([2.0, 3.0, 4.0]))
         assert (c.tp.item(), c.fp.item(), c.total.item()) == (2, 3, 5)
 
     def test_probability_of_two_columns(self):
         loss = TangentLoss(FBeta(1), prevalence=0.3, task="softmax2")
         one = TangentLoss(FBeta(1), prevalence=0.3)
-        torch.testing.assert_close(
-            loss.probability(torch.tensor([[0.5, 2.0]])), one.probability(torch.tensor([1.5]))
-        )
+        torch.testing.assert_close(loss.probability(torch.tensor([[0.5, 2.0]])), one.probability(torch.tensor([1.5])))
         maps = torch.randn(3, 2, 5, 2)
         torch.testing.assert_close(loss.probability(maps), one.probability(maps[:, 1] - maps[:, 0]))
         with pytest.raises(ValueError, match=r"\(N, 2, H, W\); got \(4,\)"):

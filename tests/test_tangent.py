@@ -57,9 +57,7 @@ def test_every_trainable_metric_reaches_its_optimum(m):
 def test_few_numbers_are_the_same_in_numpy_and_in_torch(m, average, monkeypatch):
     loss = TangentLoss(m, [0.1, 0.2, 0.3, 0.4], task="multilabel", num_labels=4, average=average)
     # A usual column, one in a corner of ROC space, one without positives, one of few.
-    loss.running.set(
-        Confusion(*torch.tensor([[50.0, 60, 0, 2], [20, 0, 5, 9], [30, 0, 0, 3], [400, 300, 95, 80]]))
-    )
+    loss.running.set(Confusion(*torch.tensor([[50.0, 60, 0, 2], [20, 0, 5, 9], [30, 0, 0, 3], [400, 300, 95, 80]])))
     found = loss.costs
     monkeypatch.setattr("fbeta.losses.kernels.formula.on_host", lambda *_: False)
     for a, b in zip(found, loss.costs, strict=True):
@@ -227,9 +225,7 @@ def test_operating_point_can_be_handed_in():
     assert free.delta.item() == pytest.approx(0.4)
     for _ in range(100):
         free(z, y)
-    assert free.delta.item() == pytest.approx(
-        float(FBeta(1)(Confusion.from_scores(z.detach(), y, 0.0))) / 2, rel=1e-3
-    )
+    assert free.delta.item() == pytest.approx(float(FBeta(1)(Confusion.from_scores(z.detach(), y, 0.0))) / 2, rel=1e-3)
 
 
 def test_a_point_handed_in_counts_from_the_first_batch_on():
@@ -304,9 +300,7 @@ class TestColumns:
         loss = TangentLoss(FBeta(1), task="multilabel", num_labels=2, warmup=0)
         loss(z, self.Y)
         c0, c1 = loss.costs
-        expected = [
-            tangent_costs(FBeta(1), Confusion.from_scores(self.Z[:, k], self.Y[:, k], 0.0)) for k in (0, 1)
-        ]
+        expected = [tangent_costs(FBeta(1), Confusion.from_scores(self.Z[:, k], self.Y[:, k], 0.0)) for k in (0, 1)]
         scale = np.mean([a + b for a, b in expected])
         for k, (a, b) in enumerate(expected):
             assert c0[k].item() == pytest.approx(float(a / scale))

@@ -34,9 +34,7 @@ def test_document_shows_the_committed_result(comparison, name):
 
 def test_paired_difference_is_students(comparison):
     """d = 1, 2, 3: mean 2, standard error 1/√3, and t is 4.303 at two degrees of freedom."""
-    assert comparison.paired([2.0, 4.0, 6.0], [1.0, 2.0, 3.0]) == pytest.approx(
-        (2, -0.4843, 4.4843), abs=1e-3
-    )
+    assert comparison.paired([2.0, 4.0, 6.0], [1.0, 2.0, 3.0]) == pytest.approx((2, -0.4843, 4.4843), abs=1e-3)
 
 
 @pytest.mark.parametrize(("shift", "word"), [(0.1, "beat"), (-0.1, "lost to"), (0.0, "did not differ from")])
@@ -67,11 +65,7 @@ def test_gain_rule_is_no_worse_than_argmax_where_it_was_tuned(comparison):
 @pytest.mark.parametrize("name", NAMES)
 def test_example_runs(name):
     code = f"import {name}; r = {name}.main(seeds=2, epochs=1); import json; print(json.dumps(r))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=EXAMPLES, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=EXAMPLES, capture_output=True, text=True, check=True)
     table = json.loads(done.stdout.splitlines()[-1])["table"]
-    assert [(r["score"], r["method"]) for r in table] == [
-        (r["score"], r["method"]) for r in committed(name)["table"]
-    ]
+    assert [(r["score"], r["method"]) for r in table] == [(r["score"], r["method"]) for r in committed(name)["table"]]
     assert all(0 <= value <= 1 for row in table for value in row["values"])

@@ -129,9 +129,7 @@ def test_infinite_logits_on_the_right_side(case, monkeypatch):
             same(found, (value, gradient), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "target", [[0.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0], [0.5, 0.0, 1.0, 1.0]], ids=str
-)
+@pytest.mark.parametrize("target", [[0.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0], [0.5, 0.0, 1.0, 1.0]], ids=str)
 @pytest.mark.parametrize("case", [c for c in LOSSES if "soft-log" not in c.id], ids=str)
 def test_infinite_logits_on_the_wrong_side(case, target, monkeypatch):
     """The value may be infinite, but is never NaN; the gradient is that of the limit, where there is one."""
@@ -217,9 +215,7 @@ def test_counts_by_class():
     ids=str,
 )
 def test_counts_of_unknown_classes_are_refused(counts, options):
-    with pytest.raises(
-        ValueError, match="class_counts as a mapping has one count for each class 0 .*; got the keys"
-    ):
+    with pytest.raises(ValueError, match="class_counts as a mapping has one count for each class 0 .*; got the keys"):
         TangentLoss(FBeta(1), class_counts=counts, **options)
 
 

@@ -159,9 +159,7 @@ def test_torch_is_not_imported():
 
 def test_nan_never_wins():
     cut = tune(
-        [0.9, 0.8, 0.3, 0.1],
-        [1, 1, 0, 0],
-        lambda tp, fp, fn, tn: np.divide(tp, np.where(tp + fp, tp + fp, np.nan)),
+        [0.9, 0.8, 0.3, 0.1], [1, 1, 0, 0], lambda tp, fp, fn, tn: np.divide(tp, np.where(tp + fp, tp + fp, np.nan))
     )
     assert cut.score == 1.0
     with pytest.raises(ValueError, match="NaN at every cut"):

@@ -123,39 +123,15 @@ def test_micro_by_other_rules(rule):
 def test_micro_finds_cuts_that_meet_constraints_between_the_corners_of_the_hull():
     """Recall 0.6 within 14 alerts can be had, but at no corner of the merged hull."""
     s = np.array(
-        [
-            [1, 3, 2],
-            [1, 3, 0],
-            [2, 3, 0],
-            [1, 0, 1],
-            [0, 0, 2],
-            [2, 2, 0],
-            [0, 3, 2],
-            [0, 2, 3],
-            [1, 2, 0],
-            [1, 1, 1],
-        ]
+        [[1, 3, 2], [1, 3, 0], [2, 3, 0], [1, 0, 1], [0, 0, 2], [2, 2, 0], [0, 3, 2], [0, 2, 3], [1, 2, 0], [1, 1, 1]]
     )
     y = np.array(
-        [
-            [0, 0, 1],
-            [1, 0, 1],
-            [0, 1, 1],
-            [0, 0, 1],
-            [1, 0, 1],
-            [0, 0, 0],
-            [0, 0, 1],
-            [1, 1, 0],
-            [0, 1, 0],
-            [0, 1, 0],
-        ]
+        [[0, 0, 1], [1, 0, 1], [0, 1, 1], [0, 0, 1], [1, 0, 1], [0, 0, 0], [0, 0, 1], [1, 1, 0], [0, 1, 0], [0, 1, 0]]
     )
     cut = tune(s, y, FBeta(1), average="micro", subject_to={"recall": 0.6}, budget=14)
     assert Recall()(cut.counts) >= 0.6
     assert cut.n_positive <= 14
-    with pytest.raises(
-        ValueError, match="No cuts were found that have recall ≥ 0.6 and at most 3 alerts: .* Ask"
-    ):
+    with pytest.raises(ValueError, match="No cuts were found that have recall ≥ 0.6 and at most 3 alerts: .* Ask"):
         tune(s, y, FBeta(1), average="micro", subject_to={"recall": 0.6}, budget=3)
 
 

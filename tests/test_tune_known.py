@@ -26,9 +26,7 @@ def test_warnings_in_plain_words():
     assert "All scores are equal" in tune(np.ones(200), y, FBeta(1)).warning
     assert "calls everything positive" in tune(-s, y, FBeta(2)).warning
     assert "calls nothing positive" in tune(-s, y, metric("accuracy")).warning
-    assert (
-        "Only 6 positives" in tune(s[54:], y[54:], FBeta(1), np.full(146, 7.0)).warning
-    )  # weight is no evidence
+    assert "Only 6 positives" in tune(s[54:], y[54:], FBeta(1), np.full(146, 7.0)).warning  # weight is no evidence
 
 
 def test_json_keeps_infinity_and_what_is_known():

@@ -78,9 +78,7 @@ def test_plugin_hardly_looks_at_targets():
     """Over many small samples its cut varies less than the exact one's."""
     rng = np.random.default_rng(0)
     exact, plugin, shrunk = (
-        np.std(
-            [log_odds(np.clip(tune(expit(z), y, FBeta(1), rule=r).value, 1e-3, 0.999)) for z, y in samples]
-        )
+        np.std([log_odds(np.clip(tune(expit(z), y, FBeta(1), rule=r).value, 1e-3, 0.999)) for z, y in samples])
         for samples in [[calibrated(150, rng) for _ in range(60)]]
         for r in ("exact", "plugin", "shrunk")
     )
@@ -93,9 +91,7 @@ def test_shrunk_lies_between_and_leans_to_exact_with_many_positives():
     for n in (50, 500, 50_000):
         z, y = calibrated(n, rng, slope=0.6)
         for s, to in ((expit(z), log_odds), (z, float)):
-            exact, plugin, shrunk = (
-                to(tune(s, y, FBeta(2), rule=r).value) for r in ("exact", "plugin", "shrunk")
-            )
+            exact, plugin, shrunk = (to(tune(s, y, FBeta(2), rule=r).value) for r in ("exact", "plugin", "shrunk"))
             weight = 0.5 + 0.5 * y.sum() / (y.sum() + 200)
             assert shrunk == pytest.approx(weight * exact + (1 - weight) * plugin, abs=1e-6)
     assert tune(s, y, FBeta(2), rule="shrunk:half=0").value == tune(s, y, FBeta(2)).value
@@ -204,10 +200,7 @@ def test_budget_counts_weight_and_prevalence():
             {"subject_to": {"recall": 1, "precision": 0.6}},
             "recall ≥ 1 and precision ≥ 0.6: recall reaches .* rest is met|precision reaches 0.5",
         ),
-        (
-            {"subject_to": {"recall": 1}, "budget": 2},
-            "recall reaches 0.5.*, alerts go down to 4 while the rest",
-        ),
+        ({"subject_to": {"recall": 1}, "budget": 2}, "recall reaches 0.5.*, alerts go down to 4 while the rest"),
         ({"subject_to": {"nonsense": 1}}, "Unknown metric 'nonsense'"),
         ({"subject_to": {"recall": "most"}}, "least recall must be a finite number; got 'most'"),
         ({"subject_to": {"recall": math.nan}}, "finite number; got nan"),

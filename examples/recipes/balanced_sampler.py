@@ -45,9 +45,7 @@ def without(train: TensorDataset) -> nn.Module:
     return model
 
 
-def with_fbeta(
-    train: TensorDataset, prevalence: float = 0.1, class_counts: tuple[int, int] | None = None
-) -> nn.Module:
+def with_fbeta(train: TensorDataset, prevalence: float = 0.1, class_counts: tuple[int, int] | None = None) -> nn.Module:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(64, 1), nn.Flatten(0))
     loss = TangentLoss(FBeta(1), prevalence=prevalence, class_counts=class_counts)

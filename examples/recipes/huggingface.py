@@ -107,9 +107,7 @@ class FBetaTrainer(Trainer):
 
 
 def with_fbeta(train: Rows, test: Rows, folder: str) -> FBetaTrainer:
-    trainer = FBetaTrainer(
-        network(), settings(folder), train_dataset=train, eval_dataset=test, compute_metrics=f2
-    )
+    trainer = FBetaTrainer(network(), settings(folder), train_dataset=train, eval_dataset=test, compute_metrics=f2)
     trainer.loss = TangentLoss(FBeta(2), prevalence=0.1, task="softmax2").to(trainer.args.device)
     trainer.train()
     return trainer

@@ -218,9 +218,7 @@ def from_device(images: Tensor, target: Tensor, device: torch.device) -> Feed:
     return feed
 
 
-def plain_step(
-    architecture: Architecture, feed: Feed, half: bool, device: torch.device
-) -> Callable[[], None]:
+def plain_step(architecture: Architecture, feed: Feed, half: bool, device: torch.device) -> Callable[[], None]:
     """A step of PyTorch as it comes, or with autocast to bf16."""
     model = ResNet(architecture).to(device)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
@@ -396,9 +394,7 @@ def multiply_adds(network: Layout) -> int:
     window = Window.of(network.image, network.kernel, first.rows.stride, network.pad)
     stem = _met(window) ** 2 * 3 * first.channels_out
     others = sum(
-        _met(c.rows) * _met(c.cols) * c.channels_in * c.channels_out
-        for c in network.convs()
-        if c is not first
+        _met(c.rows) * _met(c.cols) * c.channels_in * c.channels_out for c in network.convs() if c is not first
     )
     return 2 * stem + 3 * others
 
@@ -412,9 +408,7 @@ def _met(w: Window) -> int:
 # All of it
 
 
-def measure(
-    settings: Sequence[Workload], effort: Effort, device: torch.device, command: str
-) -> dict[str, Any]:
+def measure(settings: Sequence[Workload], effort: Effort, device: torch.device, command: str) -> dict[str, Any]:
     """All rows, and where, with what and how they were measured."""
     cuda = device.type == "cuda"
     result: dict[str, Any] = {
@@ -581,8 +575,7 @@ def _section(result: dict[str, Any], found: dict[str, Any]) -> list[str]:
             "|---|---|---|",
         ]
         lines += [
-            f"| `{row['kernel']}` | {row['launches']} | {row['us'] / total:.1%} |"
-            for row in found["kernels"][:12]
+            f"| `{row['kernel']}` | {row['launches']} | {row['us'] / total:.1%} |" for row in found["kernels"][:12]
         ]
     return lines
 

@@ -46,12 +46,9 @@ def table_of(run, rng):
     hard = run.dataset == "cifar10"
     chance = {"surrogate": 0.6, "soft": 0.1}.get(run.loss, 0.0) * (0.3 if run.remedy or run.q else 1.0)
     stay = int(rng.exponential(60 if hard else 25)) + 2 if rng.random() < chance else 0
-    goal = {
-        "surrogate": (0.045, 0.93),
-        "soft": (0.02, 0.8),
-        "bce": (0.01, 0.84),
-        "tangent": (0.015, 0.88),
-    }.get(run.loss, (0.05, 0.95))
+    goal = {"surrogate": (0.045, 0.93), "soft": (0.02, 0.8), "bce": (0.01, 0.84), "tangent": (0.015, 0.88)}.get(
+        run.loss, (0.05, 0.95)
+    )
     goal = (goal[0] * (run.beta or 1.0), goal[1] - (0.15 if hard else 0.0))
     u, t = path_of(run, rng, stay=stay, goal=goal, speed=(12 if hard else 4) * (run.beta or 1.5) ** 0.5)
     columns = {"epoch": np.arange(1, run.epochs + 1), "loss": loss_of(run, u, t)}
@@ -80,9 +77,7 @@ def write_run(folder, run, *, epochs=None, nan_from=None, columns=None):
     for i in range(epochs or run.epochs):
         row = {name: float(columns[name][i]) for name in COLUMNS}
         if nan_from is not None and i + 1 >= nan_from:
-            row |= {
-                k: 0.0 if k.endswith(("_tp", "_fp")) else np.nan for k in row if k not in ("epoch", "seconds")
-            }
+            row |= {k: 0.0 if k.endswith(("_tp", "_fp")) else np.nan for k in row if k not in ("epoch", "seconds")}
         lines.append(",".join(f"{row[name]:.6g}" for name in COLUMNS))
     path.write_text("\n".join(lines) + "\n")
 
@@ -104,11 +99,7 @@ def write_all(folder, *, datasets=("fashion-mnist", "cifar10"), repeats=5, epoch
                 replace(one, beta=2.0, remedy="anneal20"),
             ):
                 write_run(folder, other)
-        write_run(
-            folder,
-            Run(dataset, "bce-unclamped", epochs=epochs, precision="fp32"),
-            nan_from=max(2, epochs // 20),
-        )
+        write_run(folder, Run(dataset, "bce-unclamped", epochs=epochs, precision="fp32"), nan_from=max(2, epochs // 20))
         for beta in BETAS:
             for repeat in range(repeats, repeats + 20):
                 write_run(folder, Run(dataset, "surrogate", beta, repeat=repeat, epochs=min(3, epochs - 1)))

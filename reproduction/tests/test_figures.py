@@ -36,10 +36,7 @@ def run_with(share, *, epochs=None, nan_from=None, **fields):
     for split in counts:
         columns |= {f"{split}_tp": np.round(100 * share), f"{split}_fp": np.round(900 * share)}
     if nan_from is not None:
-        columns = {
-            k: np.where(columns["epoch"] >= nan_from, 0.0, v) if k != "epoch" else v
-            for k, v in columns.items()
-        }
+        columns = {k: np.where(columns["epoch"] >= nan_from, 0.0, v) if k != "epoch" else v for k, v in columns.items()}
         columns["loss"] = np.where(columns["epoch"] >= nan_from, np.nan, 1.0)
     run = Run("cifar10", "surrogate", 1.0, epochs=epochs or len(share), **fields)
     return RunResult(run, counts, {}, columns)
@@ -106,10 +103,7 @@ def test_learned_and_converged():
     r = run_with([1, 1, 1])
     assert not r.learned  # calling everything positive is no achievement
     good = RunResult(
-        r.run,
-        r.counts,
-        {},
-        r.columns | {"train_fp": np.array([900.0, 100.0, 10.0]), "train_tp": np.full(3, 90.0)},
+        r.run, r.counts, {}, r.columns | {"train_fp": np.array([900.0, 100.0, 10.0]), "train_tp": np.full(3, 90.0)}
     )
     assert good.learned
     assert good.final(np.arange(12.0)) == 9.0  # mean of the last five
@@ -327,10 +321,7 @@ def test_the_papers_numbers_of_figures():
     group = Repeats((run_with([1.0]),))
     both = Results(
         tuple(
-            replace(
-                group,
-                results=tuple(replace(r, run=replace(r.run, dataset=d, loss=loss)) for r in group.results),
-            )
+            replace(group, results=tuple(replace(r, run=replace(r.run, dataset=d, loss=loss)) for r in group.results))
             for d in ("fashion-mnist", "cifar10")
             for loss in ("surrogate", "soft")
         )
@@ -344,13 +335,7 @@ def test_the_papers_numbers_of_figures():
 
 
 def test_figures_say_what_is_missing(drawn):
-    for name in (
-        "figure-5-convergence-cifar10",
-        "share-cifar10",
-        "cuts-cifar10",
-        "survival",
-        "correlation-cifar10",
-    ):
+    for name in ("figure-5-convergence-cifar10", "share-cifar10", "cuts-cifar10", "survival", "correlation-cifar10"):
         assert "balanced BCE: NaN loss in 2 of 2 runs, from epoch 3" in words(drawn[name]), name
     for name in ("figure-5-convergence-cifar10", "share-cifar10", "cuts-cifar10", "correlation-cifar10"):
         assert "not finished: epoch 7 of 12" in words(drawn[name]), name

@@ -23,9 +23,7 @@ RUNS, BATCH = 2, 5
 NETWORK = Layout(Architecture((1, 2, 1, 1), width=16))
 CIFAR = Layout(Architecture((1, 1, 1, 1), width=16, stem="cifar"), image=8)
 CONVS = [(net, c) for net in (NETWORK, CIFAR) for c in net.convs()]
-convs = pytest.mark.parametrize(
-    ("net", "c"), CONVS, ids=[f"{n.architecture.stem}-{c.name}" for n, c in CONVS]
-)
+convs = pytest.mark.parametrize(("net", "c"), CONVS, ids=[f"{n.architecture.stem}-{c.name}" for n, c in CONVS])
 
 
 @pytest.fixture(autouse=True)
@@ -154,10 +152,7 @@ def test_head(size):
     x = torch.randn(RUNS, BATCH, size, size, 64)
     flat = torch.randn(RUNS, 2 * 64 + 2)
     w, b = flat[:, :128].unflatten(1, (2, 64)), flat[:, 128:]
-    near(
-        accelerated.head(to(x), to(flat)[:, :128].unflatten(1, (2, 64)), to(flat)[:, 128:]),
-        reference.head(x, w, b),
-    )
+    near(accelerated.head(to(x), to(flat)[:, :128].unflatten(1, (2, 64)), to(flat)[:, 128:]), reference.head(x, w, b))
     d = torch.randn(RUNS, BATCH)
     grads = [torch.zeros_like(flat), to(torch.zeros_like(flat))]
     views = [(g[:, :128].unflatten(1, (2, 64)), g[:, 128:]) for g in grads]

@@ -9,17 +9,8 @@ import pytest
 from PIL import Image
 
 from fbeta import data
-from fbeta_reproduction.images import fashion_mnist
 from tiny_data import cli, no_programs, on_disk, script, tar
-from tiny_images import (
-    ROWS,
-    cifar_upstream,
-    debian_folder,
-    debian_package,
-    fashion_upstream,
-    npm,
-    npm_package,
-)
+from tiny_images import ROWS, cifar_upstream, debian_folder, debian_package, fashion_upstream, npm, npm_package
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -65,7 +56,7 @@ def test_auto_takes_the_first_source_that_works(monkeypatch, tmp_path, server, f
 def test_auto_completes_a_source_that_has_only_a_part(monkeypatch, server, fashion):
     fashion_upstream(monkeypatch, server, fashion)
     del server.files["first/t10k-images-idx3-ubyte.gz"]
-    debian_folder({"t10k-images-idx3-ubyte": fashion["t10k-images-idx3-ubyte"]})
+    debian_folder(fashion)
     assert on_disk(data.fetch("fashion-mnist")) == fashion
 
 
@@ -118,11 +109,7 @@ def test_a_strangers_archive(monkeypatch, tmp_path, server, cifar, fault):
             archive.addfile(link)
         server.files["cifar-10-binary.tar.gz"] = out.getvalue()
     else:
-        name = {
-            "other bytes": path,
-            "a path outside": "../../x",
-            "pickles": "cifar-10-batches-py/data_batch_1",
-        }[fault]
+        name = {"other bytes": path, "a path outside": "../../x", "pickles": "cifar-10-batches-py/data_batch_1"}[fault]
         server.files["cifar-10-binary.tar.gz"] = tar({name: b"cos\nsystem\n(S'touch x'\ntR."})
     said = fails("cifar10", "upstream")
     assert any(text in said for text in ("damaged", "wrong content", "not all files were in it"))
@@ -130,9 +117,7 @@ def test_a_strangers_archive(monkeypatch, tmp_path, server, cifar, fault):
     assert on_disk(data.root() / "cifar10").items() <= cifar.items()
 
 
-@pytest.mark.parametrize(
-    "fault", ["size", "mode", "no picture", "labels", "no labels", "few labels", "fails", "empty"]
-)
+@pytest.mark.parametrize("fault", ["size", "mode", "no picture", "labels", "no labels", "few labels", "fails", "empty"])
 def test_a_strangers_package(monkeypatch, tmp_path, cifar, fault):
     files, png = npm_package(cifar), io.BytesIO()
     Image.new("RGB" if fault == "size" else "L", (1024, ROWS + (fault == "size"))).save(png, "PNG")
@@ -149,10 +134,7 @@ def test_a_strangers_package(monkeypatch, tmp_path, cifar, fault):
     npm(monkeypatch, tmp_path, files)
     if fault == "fails":
         script(
-            monkeypatch,
-            tmp_path,
-            "npm",
-            'echo "npm error code E1\nnpm error failed, reason: no network" >&2; exit 1',
+            monkeypatch, tmp_path, "npm", 'echo "npm error code E1\nnpm error failed, reason: no network" >&2; exit 1'
         )
     elif fault == "empty":
         script(monkeypatch, tmp_path, "npm", "exit 0")

@@ -28,9 +28,7 @@ def picture(rows, image=28, colours=1, seed=0):
 
 def member(architecture, rows, seed=0, rate=0.01):
     rng = np.random.Generator(np.random.Philox(seed))
-    return Member(
-        Holdout.draw(rows, 0.1, (seed,)), initial_weights(ResNet(architecture), rng), (seed, 1), rate
-    )
+    return Member(Holdout.draw(rows, 0.1, (seed,)), initial_weights(ResNet(architecture), rng), (seed, 1), rate)
 
 
 def stack(architecture, members, images, target, **options):
@@ -71,9 +69,7 @@ def plain_loop(architecture, one, images, target, epochs, batch=20):
             losses.append(loss.item())
     model.eval()
     with torch.no_grad():
-        logits = model(
-            plain_images(images, augmentation.centre(np.arange(len(images)), images.shape[1], 32), mean)
-        )
+        logits = model(plain_images(images, augmentation.centre(np.arange(len(images)), images.shape[1], 32), mean))
     return losses, logits[:, 1] - logits[:, 0]
 
 
@@ -195,9 +191,7 @@ def follow(engine, one, images, target, epochs):
             for mine, theirs, velocity in zip((engine.params, engine.small), packed, before, strict=True):
                 momentum = one.rate * 0.9 * velocity[0]  # what it adds to a plain step
                 apart = max(apart, (mine[0].cpu() - (theirs - momentum)).abs().max().item())
-            model.load_state_dict(
-                engine.layout.unpack(engine.params[0], engine.small[0], model), strict=False
-            )
+            model.load_state_dict(engine.layout.unpack(engine.params[0], engine.small[0], model), strict=False)
             steps += 1
     return apart, steps
 

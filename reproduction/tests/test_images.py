@@ -50,17 +50,7 @@ def test_pixels_and_labels_land_where_they_belong(fashion, cifar):
 
 def test_list():
     lines = {line.split()[0]: line.split() for line in cli("list").stdout.splitlines() if line}
-    assert lines["cifar10"] == [
-        "cifar10",
-        "50,000",
-        "10,000",
-        "32x32x3",
-        "10",
-        "184.4",
-        "upstream,",
-        "npm",
-        "no",
-    ]
+    assert lines["cifar10"] == ["cifar10", "50,000", "10,000", "32x32x3", "10", "184.4", "upstream,", "npm", "no"]
     facts = {f["name"]: f for f in json.loads(cli("list", "--json").stdout)}
     assert facts["cifar10"]["sources"] == ["upstream", "npm"]
     assert facts["cifar10"]["bytes"] == 6 * 30_730_000
@@ -137,9 +127,7 @@ def test_debians_files_are_zalandos(monkeypatch, server, tmp_path):
     if fashion_mnist.FOLDER.is_dir():
         packed = {name: (fashion_mnist.FOLDER / f"{name}.gz").read_bytes() for name in OFFICIAL}
     else:
-        subprocess.run(
-            ["apt-get", "download", fashion_mnist.PACKAGE], cwd=tmp_path, check=True, capture_output=True
-        )
+        subprocess.run(["apt-get", "download", fashion_mnist.PACKAGE], cwd=tmp_path, check=True, capture_output=True)
         (package,) = tmp_path.glob("*.deb")
         subprocess.run(["dpkg-deb", "-x", package, tmp_path / "unpacked"], check=True)
         home = tmp_path / "unpacked" / fashion_mnist.FOLDER.relative_to("/")

@@ -118,9 +118,7 @@ def test_no_file_gives_any_other_error(data):
 def test_a_folder_keeps_its_protocol(folder):
     Ledger(folder, PROTOCOL)
     Ledger(folder, PROTOCOL)
-    with pytest.raises(
-        ValueError, match=r"another protocol \(version is 1 there and 2 here\); .* --results"
-    ) as e:
+    with pytest.raises(ValueError, match=r"another protocol \(version is 1 there and 2 here\); .* --results") as e:
         Ledger(folder, {**PROTOCOL, "version": 2})
     assert str(folder) in str(e.value)
     with pytest.raises(ValueError, match='new is "absent" there and 5 here'):
@@ -144,9 +142,7 @@ def test_other_folders_are_refused(tmp_path):
         Ledger(folder, PROTOCOL)
 
 
-@pytest.mark.parametrize(
-    "id", ["../x", "/etc/x", ".claims/x", "a/../b", "a//b", "", "a b", "a~b", "a\nb", "a/"]
-)
+@pytest.mark.parametrize("id", ["../x", "/etc/x", ".claims/x", "a/../b", "a//b", "", "a b", "a~b", "a\nb", "a/"])
 def test_a_name_stays_inside_the_folder(folder, id):
     book = Ledger(folder, PROTOCOL)
     for call in (book.path, book.epochs, book.checkpoint_path, lambda id: book.claim([id])):
@@ -304,9 +300,7 @@ def test_a_folder_can_be_read_while_others_claim(folder, book):
 
 
 def python(code, **kwargs):
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, **kwargs
-    ).stdout
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, **kwargs).stdout
 
 
 def start(code):
@@ -433,9 +427,7 @@ def test_of_racing_processes_exactly_one_wins(folder, tmp_path, before):
             other.touch()
             os.utime(other, (path.stat().st_mtime,) * 2)
     go = tmp_path / "go"
-    racers = [
-        start(RACE.format(folder=str(folder), go=str(go), protocol=PROTOCOL, ids=ids)) for _ in range(5)
-    ]
+    racers = [start(RACE.format(folder=str(folder), go=str(go), protocol=PROTOCOL, ids=ids)) for _ in range(5)]
     try:
         assert all(racer.stdout.readline() == "ready\n" for racer in racers)
         go.touch()
@@ -472,9 +464,7 @@ print("end", flush=True)
 def test_killed_workers_leave_nothing_that_others_cannot_finish(folder):
     """Workers share a folder, go back to checkpoints and die at any moment; new ones come until all is done."""
     ids, epochs = [f"set/run-r{i}" for i in range(12)], 400
-    code = WORKER.format(
-        folder=str(folder), ids=ids, epochs=epochs, protocol=PROTOCOL, header=HEADER, columns=COLUMNS
-    )
+    code = WORKER.format(folder=str(folder), ids=ids, epochs=epochs, protocol=PROTOCOL, header=HEADER, columns=COLUMNS)
     Ledger(folder, PROTOCOL)
     chance = random.Random(0)
     workers = [start(code) for _ in range(3)]

@@ -147,9 +147,7 @@ def results(tmp_path):
 
 def test_status_of_every_run(results):
     found = {row["id"]: row for row in status.status(results, whole_plan(["cifar10", "fashion-mnist"]))}
-    planned = {
-        run.id for preset in PRESETS.values() for d in ("cifar10", "fashion-mnist") for run in preset(d)
-    }
+    planned = {run.id for preset in PRESETS.values() for d in ("cifar10", "fashion-mnist") for run in preset(d)}
     assert found.keys() == planned | {"cifar10/soft-b1-new-r0"}
     done, going, extra, idle = (
         found[f"cifar10/{x}"] for x in ("soft-b1-r0", "soft-b1-r1", "soft-b1-new-r0", "soft-b1-r2")
@@ -159,13 +157,7 @@ def test_status_of_every_run(results):
     assert [row["wanted"] for row in (done, going, extra, idle)] == [7, 7, 7, 120]
     assert done["claimed_by"] is None
     assert "process" in going["claimed_by"]
-    assert (done["loss"], done["beta"], done["q"], done["repeat"], done["precision"]) == (
-        "soft",
-        1,
-        0,
-        0,
-        "bf16",
-    )
+    assert (done["loss"], done["beta"], done["q"], done["repeat"], done["precision"]) == ("soft", 1, 0, 0, "bf16")
     assert (extra["label"], idle["f1"], done["seconds"]) == ("soft-b1-new", None, 14.0)
 
 
@@ -177,13 +169,9 @@ def test_final_scores_are_means_over_the_last_five_epochs(results):
         at_half = [fbeta_score(y["test"], s["test"] >= 0, beta=beta) for s in sharper]
         assert row[f"f{beta:g}"] == pytest.approx(np.mean(at_half), abs=1e-12)
         cuts = [tune(s["val"], y["val"], FBeta(beta)).value for s in sharper]
-        tuned = [
-            fbeta_score(y["test"], s["test"] >= c, beta=beta) for s, c in zip(sharper, cuts, strict=True)
-        ]
+        tuned = [fbeta_score(y["test"], s["test"] >= c, beta=beta) for s, c in zip(sharper, cuts, strict=True)]
         assert row[f"tuned_f{beta:g}"] == pytest.approx(np.mean(tuned), abs=1e-12)
-    assert row["accuracy"] == pytest.approx(
-        np.mean([accuracy_score(y["test"], s["test"] >= 0) for s in sharper])
-    )
+    assert row["accuracy"] == pytest.approx(np.mean([accuracy_score(y["test"], s["test"] >= 0) for s in sharper]))
     assert row["positive"] == pytest.approx(np.mean([(s["test"] >= 0).mean() for s in sharper]))
 
 
@@ -238,9 +226,7 @@ def test_cli_without_a_folder_is_a_sentence(tmp_path):
 
 def test_status_does_not_pay_for_torch():
     code = "import fbeta_reproduction.status, fbeta_reproduction.records.ledger, sys; print('torch' in sys.modules)"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
-    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
 
 
 def test_the_default_folder_is_not_created():

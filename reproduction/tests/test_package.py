@@ -24,18 +24,7 @@ SOURCE = ROOT / "src" / "fbeta_reproduction"
 
 # Each imports only those before it; the README lists them in this order.
 LAYERS = (
-    *(
-        "records",
-        "protocol",
-        "naming",
-        "images",
-        "engine",
-        "readings",
-        "results",
-        "runner",
-        "verdicts",
-        "figures",
-    ),
+    *("records", "protocol", "naming", "images", "engine", "readings", "results", "runner", "verdicts", "figures"),
     *("write_up", "status", "commands"),
 )
 THIRD_PARTY = {"PIL", "matplotlib", "numpy", "rich", "safetensors", "scipy", "torch", "triton", "typer"}
@@ -51,9 +40,7 @@ def imported(path):
             yield from (f"{node.module}.{alias.name}" for alias in node.names) if alone else (node.module,)
 
 
-@pytest.mark.parametrize(
-    "path", sorted(SOURCE.rglob("*.py")), ids=lambda path: path.relative_to(SOURCE).as_posix()
-)
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: path.relative_to(SOURCE).as_posix())
 def test_imports_point_down(path):
     own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
     for target in imported(path):

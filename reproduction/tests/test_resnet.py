@@ -11,10 +11,7 @@ from fbeta_reproduction.engine.resnet import ARCHITECTURES, Architecture, ResNet
 def torchvision_models():
     try:
         from torchvision import models
-    except (
-        ImportError,
-        RuntimeError,
-    ) as error:  # its compiled part does not load beside every build of torch
+    except (ImportError, RuntimeError) as error:  # its compiled part does not load beside every build of torch
         pytest.skip(f"torchvision does not import here ({type(error).__name__})")
     return models
 
@@ -54,9 +51,7 @@ def test_initial_weights_have_torchvision_s_spread():
 
 def test_the_same_seed_gives_the_same_weights_everywhere():
     """Numbers that NumPy's generator has given since 1.17, written down."""
-    weights = initial_weights(
-        ResNet(Architecture((1, 1, 1, 1), width=8)), np.random.Generator(np.random.Philox(7))
-    )
+    weights = initial_weights(ResNet(Architecture((1, 1, 1, 1), width=8)), np.random.Generator(np.random.Philox(7)))
     first = weights["conv1.weight"].flatten()[:3].tolist()
     assert first == pytest.approx([-0.03588383, 0.03620324, 0.14423919], abs=1e-7)
 

@@ -62,9 +62,7 @@ def fbeta(*arguments, code=0):
 
 
 def train(results, *arguments, code=0):
-    return fbeta(
-        "paper", "run", "--dataset", "digits", "--preset", "few", "--results", results, *arguments, code=code
-    )
+    return fbeta("paper", "run", "--dataset", "digits", "--preset", "few", "--results", results, *arguments, code=code)
 
 
 def refused(*arguments):
@@ -200,16 +198,9 @@ app()
 def start(folder, *arguments, every=300, go="/"):
     """The same command in a process of its own, which waits for the file `go` to be there."""
     code = SCRIPT.format(every=every, go=str(go), arguments=["--results", str(folder), *arguments])
-    environment = os.environ | {
-        "PYTHONPATH": str(Path(__file__).parent),
-        "OMP_NUM_THREADS": "1",
-    }
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )
 
 
@@ -465,9 +456,7 @@ def test_what_is_done_takes_no_time(tmp_path, slow_machine):
             book.claim([run.id])
             book.begin(run.id, {"run": run.to_dict()}, ["epoch"])
             book.append(run.id, map(str, range(1, run.epochs + 1)))
-    fbeta(
-        "paper", "run", "--device", "cpu", "--dataset", "fashion-mnist", "--repeats", 4, "--results", tmp_path
-    )
+    fbeta("paper", "run", "--device", "cpu", "--dataset", "fashion-mnist", "--repeats", 4, "--results", tmp_path)
     assert slow_machine == [40]
 
 

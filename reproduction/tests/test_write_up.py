@@ -27,11 +27,7 @@ def columns(dataset, u, t, loss):
     for split, (n, p) in ROWS[dataset].items():
         table |= {f"{split}_tp": np.round(p * t), f"{split}_fp": np.round((n - p) * u)}
     for b in BETAS:
-        table |= {
-            f"cut{b:g}": np.zeros(len(u)),
-            f"cut{b:g}_tp": table["test_tp"],
-            f"cut{b:g}_fp": table["test_fp"],
-        }
+        table |= {f"cut{b:g}": np.zeros(len(u)), f"cut{b:g}_tp": table["test_tp"], f"cut{b:g}_fp": table["test_fp"]}
     return table
 
 
@@ -39,9 +35,7 @@ def learning(start=0, speed=5.0, goal=(0.02, 0.9), epochs=EPOCHS):
     """All positive for `start` epochs, then towards a goal."""
     e = np.arange(epochs)
     way = 1 - np.exp(-np.maximum(e + 1 - start, 0) / speed)
-    return np.where(way > 0, 0.5 + (goal[0] - 0.5) * way, 1.0), np.where(
-        way > 0, 0.7 + (goal[1] - 0.7) * way, 1.0
-    )
+    return np.where(way > 0, 0.5 + (goal[0] - 0.5) * way, 1.0), np.where(way > 0, 0.7 + (goal[1] - 0.7) * way, 1.0)
 
 
 def losses(run, u, t):
@@ -89,11 +83,7 @@ def test_claim_1_falls_with_a_loss_that_wanders(tmp_path):
 
 
 def test_claim_1_is_partial_if_a_beta_never_leaves(tmp_path):
-    write(
-        tmp_path,
-        "cifar10",
-        lambda run: {"start": EPOCHS} if (run.loss, run.beta) == ("surrogate", 3.0) else {},
-    )
+    write(tmp_path, "cifar10", lambda run: {"start": EPOCHS} if (run.loss, run.beta) == ("surrogate", 3.0) else {})
     finding = verdict(tmp_path, 1).findings[1]
     assert finding.verdict == "holds in part"
     assert "12 of 12 measured pairs" in finding.sentences[0]
@@ -124,10 +114,7 @@ def test_claim_3_counts_nan_as_failure_and_names_other_readings(tmp_path):
     claim = verdict(tmp_path, 3)
     assert claim.verdict == "holds"
     said = claim.findings[0].sentences
-    assert (
-        "“balanced BCE, its logarithm not clamped, fp32” learned nothing in 1 of 1 runs, NaN loss in 1."
-        in said
-    )
+    assert "“balanced BCE, its logarithm not clamped, fp32” learned nothing in 1 of 1 runs, NaN loss in 1." in said
     assert "Every run of these learned: “balanced BCE, learning rate 0.03”." in said
 
 
@@ -166,17 +153,12 @@ def test_claim_5_is_about_accuracy_and_the_base_rate(tmp_path, soft, others, say
 def test_claim_5_is_not_fooled_by_a_broken_network(tmp_path):
     write(tmp_path, "cifar10", lambda run: {"goal": (0.3, 0.9)})
     for repeat in range(5):
-        write_run(
-            tmp_path, Run("cifar10", "balanced-mae", repeat=repeat), nan_from=2
-        )  # predicts nothing: accuracy 0.9
+        write_run(tmp_path, Run("cifar10", "balanced-mae", repeat=repeat), nan_from=2)  # predicts nothing: accuracy 0.9
     (first, *_) = verdict(tmp_path, 5).findings[0].sentences
     assert "MAE" not in first
 
 
-@pytest.mark.parametrize(
-    ("large", "says"),
-    [(30.0, "holds"), (5.0, "does not hold"), (1.0, "does not hold")],
-)
+@pytest.mark.parametrize(("large", "says"), [(30.0, "holds"), (5.0, "does not hold"), (1.0, "does not hold")])
 def test_claim_6_compares_times(tmp_path, large, says):
     write(tmp_path, "fashion-mnist", lambda run: {"speed": large if (run.beta or 0) > 1 else 5.0})
     assert verdict(tmp_path, 6).verdict == says
@@ -262,9 +244,7 @@ def test_without_results_every_section_says_so():
 def test_document_has_every_section_and_picture(text):
     assert [t for t in re.findall(r"^## (.*)$", text, re.M) if not t.startswith("Claim")] == list(SECTIONS)
     assert "Not run yet." not in text
-    missing = (
-        section(text, "Other readings of the text").split("\nNot run yet: ")[1].split("\n")[0].split("; ")
-    )
+    missing = section(text, "Other readings of the text").split("\nNot run yet: ")[1].split("\n")[0].split("; ")
     assert "CIFAR-10: macro soft with class weights inside, F₁" in missing
     assert len(missing) == 2 * 18  # all but what is made up here, whose names are others
     pictures = re.findall(r"\]\((pictures/[^)]+)\)", text)
@@ -292,10 +272,7 @@ def test_numbers_of_the_document_are_those_of_the_files(text, everything):
 
 def test_readings_and_remedies_stand_beside_the_papers_setting(text, everything):
     found = read(everything)
-    readings, remedies = (
-        section(text, "Other readings of the text"),
-        section(text, "Remedies for the plateau"),
-    )
+    readings, remedies = (section(text, "Other readings of the text"), section(text, "Remedies for the plateau"))
     bce = next(line for line in readings.splitlines() if "CIFAR-10 | bce-unclamped" in line)
     plain = found.find("cifar10", "balanced-bce")
     assert "1 of 1, from epoch 6" in bce
@@ -318,9 +295,7 @@ def test_a_reading_s_losses_are_compared_with_each_other(tmp_path):
     said = section((tmp_path / "r.md").read_text(), "Other readings of the text")
     said = said.split("### Does one of them give the paper’s figures?")[1]
     found = read(tmp_path)
-    ours, theirs = (
-        found.find("cifar10", r.loss, 1.0, learning_rate=0.003).until(12) for r in (surrogate, soft)
-    )
+    ours, theirs = (found.find("cifar10", r.loss, 1.0, learning_rate=0.003).until(12) for r in (surrogate, soft))
     scores = [g.finals(lambda r: r.score("val", 1.0))[0] for g in (ours, theirs)]
     highest = "surrogate F₁" if scores[0] > scores[1] else "macro soft F₁"
     cells = f"{scores[0]:.3f} | {scores[1]:.3f} | – | {highest} |"
@@ -330,11 +305,7 @@ def test_a_reading_s_losses_are_compared_with_each_other(tmp_path):
         "BCE fails (claim 3), CIFAR-10: in 1 of 1 other readings (“balanced BCE, its logarithm not clamped, fp32”)."
         in said
     )
-    base = [
-        abs(np.mean(g.first.accuracy()[-5:]) - 0.9) <= 0.01
-        for g in found.of("cifar10")
-        if "soft" in g.run.loss
-    ]
+    base = [abs(np.mean(g.first.accuracy()[-5:]) - 0.9) <= 0.01 for g in found.of("cifar10") if "soft" in g.run.loss]
     assert f"within 0.01 of it in {sum(base)} of 3 readings" in said
 
 

@@ -24,9 +24,7 @@ def tiny_fashion(monkeypatch, tmp_path):
     shapes = ((ROWS, 28, 28), (ROWS,), (2, 28, 28), (2,))
     content = {}
     for name, shape in zip(fashion_mnist.FILES, shapes, strict=True):
-        body = (
-            noise.randbytes(int(np.prod(shape))) if len(shape) == 3 else bytes(i % 10 for i in range(*shape))
-        )
+        body = noise.randbytes(int(np.prod(shape))) if len(shape) == 3 else bytes(i % 10 for i in range(*shape))
         content[name] = struct.pack(f">BBBB{len(shape)}I", 0, 0, 8, len(shape), *shape) + body
     monkeypatch.setattr(fashion_mnist, "FOLDER", tmp_path / "debian")
     return install(monkeypatch, fashion_mnist, content)
@@ -59,15 +57,8 @@ def debian_package(monkeypatch, tmp_path, content):
     control = tmp_path / "package" / "DEBIAN" / "control"
     control.parent.mkdir()
     control.write_text("Package: x\nVersion: 1\nArchitecture: all\nMaintainer: x <x@x>\nDescription: x\n")
-    subprocess.run(
-        ["dpkg-deb", "-b", tmp_path / "package", tmp_path / "x.deb"], check=True, capture_output=True
-    )
-    script(
-        monkeypatch,
-        tmp_path,
-        "apt-get",
-        f'[ "$*" = "download dataset-fashion-mnist" ] && cp {tmp_path}/x.deb .',
-    )
+    subprocess.run(["dpkg-deb", "-b", tmp_path / "package", tmp_path / "x.deb"], check=True, capture_output=True)
+    script(monkeypatch, tmp_path, "apt-get", f'[ "$*" = "download dataset-fashion-mnist" ] && cp {tmp_path}/x.deb .')
 
 
 def fashion_upstream(monkeypatch, server, content):
@@ -78,8 +69,7 @@ def fashion_upstream(monkeypatch, server, content):
 def cifar_upstream(monkeypatch, server, content):
     monkeypatch.setattr(cifar10, "UPSTREAM", f"{server.url}cifar-10-binary.tar.gz")
     server.files["cifar-10-binary.tar.gz"] = tar(
-        {"cifar-10-batches-bin/readme.html": b"x"}
-        | {f"cifar-10-batches-bin/{n}": c for n, c in content.items()}
+        {"cifar-10-batches-bin/readme.html": b"x"} | {f"cifar-10-batches-bin/{n}": c for n, c in content.items()}
     )
 
 

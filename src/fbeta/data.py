@@ -34,9 +34,7 @@ __all__ = [
 ]
 
 
-def load(
-    source: str | Path, target: str | None = None, positive: str | None = None, **options: Any
-) -> Images | Table:
+def load(source: str | Path, target: str | None = None, positive: str | None = None, **options: Any) -> Images | Table:
     """Read a data set that is here, verified, or a table of one's own; DataError says how to fetch a set.
 
     A set of images is `Images` unless a target or a positive class is asked for; see `load_images` and `load_table`.

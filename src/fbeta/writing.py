@@ -61,9 +61,7 @@ def naming(path: Path | str) -> Iterator[None]:
 
 
 def _named(error: OSError, path: Path | str) -> WriteError:
-    return WriteError(
-        error.errno or errno.EIO, error.strerror or str(error), str(path)
-    )  # polars gives no number
+    return WriteError(error.errno or errno.EIO, error.strerror or str(error), str(path))  # polars gives no number
 
 
 def settle(part: Path, path: Path) -> None:

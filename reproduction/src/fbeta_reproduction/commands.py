@@ -26,28 +26,18 @@ def paper_run(
     ] = None,
     preset: Annotated[
         list[str] | None,
-        typer.Option(
-            help="faithful (the default), beside, plateau, readings, remedies or precision; may be repeated."
-        ),
+        typer.Option(help="faithful (the default), beside, plateau, readings, remedies or precision; may be repeated."),
     ] = None,
-    repeats: Annotated[
-        int | None, typer.Option(min=1, help="Repeats of each run; the preset's if not given.")
-    ] = None,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="Epochs of each run; the preset's if not given.")
-    ] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Repeats of each run; the preset's if not given.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of each run; the preset's if not given.")] = None,
     precision: Annotated[
-        str | None,
-        typer.Option(help="bf16, fp32 or fp64; the preset's if not given, and always fp32 on a CPU."),
+        str | None, typer.Option(help="bf16, fp32 or fp64; the preset's if not given, and always fp32 on a CPU.")
     ] = None,
     results: Folder = RESULTS,
     device: Annotated[str, typer.Option(help="cuda, cpu, or auto.")] = "auto",
     at_once: Annotated[int, typer.Option(min=1, help="The most runs to train together.")] = 50,
     part: Annotated[
-        str,
-        typer.Option(
-            "--shard", help="The part of the runs to train, as 2/3 for the second of three machines."
-        ),
+        str, typer.Option("--shard", help="The part of the runs to train, as 2/3 for the second of three machines.")
     ] = "1/1",
     minutes: Annotated[
         float | None, typer.Option(min=0, help="Stop after so many minutes; the same command goes on later.")

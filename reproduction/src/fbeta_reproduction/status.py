@@ -44,8 +44,7 @@ def status(folder: Path | str, runs: Iterable[Run]) -> list[dict[str, Any]]:
     every = [*planned, *sorted(there - planned.keys())]
     owners = ledger.owners(folder, every)
     return [
-        _row(id, planned.get(id), Path(folder, f"{id}.csv") if id in there else None, owners.get(id))
-        for id in every
+        _row(id, planned.get(id), Path(folder, f"{id}.csv") if id in there else None, owners.get(id)) for id in every
     ]
 
 
@@ -59,9 +58,7 @@ def _row(id: str, run: Run | None, path: Path | None, owner: object) -> dict[str
     run = result.run if result else run
     epochs = len(result.epochs) if result else 0
     done = wanted is not None and epochs >= wanted
-    state = (
-        "damaged" if error else "done" if done else "training" if owner else "stopped" if path else "waiting"
-    )
+    state = "damaged" if error else "done" if done else "training" if owner else "stopped" if path else "waiting"
     named = {name: getattr(run, name, None) for name in ("loss", "beta", "q", "repeat", "precision", "label")}
     return {
         "id": id,

@@ -101,9 +101,7 @@ def from_bytes(data: bytes, path: str) -> Model:
     try:
         metric = as_metric(str(about["metric"]))
     except (KeyError, ValueError, TypeError) as error:
-        refuse(
-            f"names a metric that is not known here ({in_short(error)}): import the module that defines it"
-        )
+        refuse(f"names a metric that is not known here ({in_short(error)}): import the module that defines it")
     try:
         learner = models.get(str(about.get("model")))
     except ValueError as error:

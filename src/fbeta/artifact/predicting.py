@@ -109,9 +109,7 @@ def _pieces(
         if rest:
             raise TableError(f"{source} has no kept column {rest[0]!r}.")
         if score and (table.target, table.positive) != (model.target, model.positive):
-            raise TableError(
-                f"{source} has the target {table.target!r}, but the model learnt {model.target!r}."
-            )
+            raise TableError(f"{source} has the target {table.target!r}, but the model learnt {model.target!r}.")
         yield table.features, table.features.select(keep), table.y.astype(float) if score else None
         return
     wanted = dict.fromkeys([*keep, *([model.target] if score else [])])

@@ -15,23 +15,17 @@ def fit(
     source: o.Data = None,
     target: o.Target = None,
     metric: Annotated[
-        str | None,
-        typer.Option(help=f"{o.METRIC} F1, if neither it nor --from is given.", autocompletion=o.metrics),
+        str | None, typer.Option(help=f"{o.METRIC} F1, if neither it nor --from is given.", autocompletion=o.metrics)
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="The file to write.")] = Path(
-        "model.fbeta"
-    ),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="The file to write.")] = Path("model.fbeta"),
     positive: o.Positive = None,
     models: o.Models = None,
     losses: o.Losses = None,
     origin: Annotated[
-        Path | None,
-        typer.Option("--from", metavar="FILE", help="Fit what this `fbeta compare --json` advises."),
+        Path | None, typer.Option("--from", metavar="FILE", help="Fit what this `fbeta compare --json` advises.")
     ] = None,
     folds: Annotated[int | None, typer.Option(min=2, help="Folds for the cut; 5 if not given.")] = None,
-    rule: Annotated[
-        str | None, typer.Option(help=f"{o.RULE} shrunk if not given.", autocompletion=o.rules)
-    ] = None,
+    rule: Annotated[str | None, typer.Option(help=f"{o.RULE} shrunk if not given.", autocompletion=o.rules)] = None,
     group: o.Group = None,
     time: o.Time = None,
     drop: o.Drop = None,

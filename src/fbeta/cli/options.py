@@ -27,9 +27,7 @@ RULES = ("shrunk", "exact", "plugin", "constant")
 DEMO, DEMO_POSITIVE = "digits", "8"
 
 
-def table(
-    source: str | None, target: str | None, positive: str | None, drop: list[str] | None, **roles: Any
-) -> Table:
+def table(source: str | None, target: str | None, positive: str | None, drop: list[str] | None, **roles: Any) -> Table:
     """Read the table that was asked for, or that of the demo."""
     from fbeta.data import load_table
 
@@ -154,9 +152,7 @@ Models = Annotated[
 ]
 Losses = Annotated[
     str | None,
-    typer.Option(
-        "--losses", "--loss", help="Names of losses; a sensible six if not given.", autocompletion=losses
-    ),
+    typer.Option("--losses", "--loss", help="Names of losses; a sensible six if not given.", autocompletion=losses),
 ]
 Group = Annotated[str | None, typer.Option(help="Rows with one value of this column stay together.")]
 Time = Annotated[

@@ -19,10 +19,7 @@ def predict(
     out: Annotated[
         str,
         typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Ends in csv, tsv, parquet, arrow, feather; - is the standard output.",
+            "--out", "-o", metavar="FILE", help="Ends in csv, tsv, parquet, arrow, feather; - is the standard output."
         ),
     ] = "-",
     keep: Annotated[
@@ -32,8 +29,7 @@ def predict(
         Literal["error", "other"], typer.Option(help="What to do with a category that training did not have.")
     ] = "error",
     cut: Annotated[
-        float | None,
-        typer.Option(help="Decide at this probability, not at the model's own, as `fbeta tune` found."),
+        float | None, typer.Option(help="Decide at this probability, not at the model's own, as `fbeta tune` found.")
     ] = None,
     score: Annotated[bool, typer.Option("--score", help="Compare with the target column of DATA.")] = False,
     as_json: AsJson = False,

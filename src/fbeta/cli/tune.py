@@ -23,9 +23,7 @@ def tune(
     metric: MetricSpec = "fbeta:beta=1",
     kind: Annotated[
         str | None,
-        typer.Option(
-            help="What the scores are: probability, logit or score; if not given, what is assumed is said."
-        ),
+        typer.Option(help="What the scores are: probability, logit or score; if not given, what is assumed is said."),
     ] = None,
     rule: RuleSpec = "exact",
     subject_to: Annotated[

@@ -55,9 +55,7 @@ def judge(scores: SplitScores, y: NDArray[np.int64], split: Split, metric: Metri
     return Judged(outcome, scores.course, probability, decided, truth == 1)
 
 
-def held_score(
-    scores: Array, y: NDArray[np.int64], fold: NDArray[np.int64], metric: Metric, rule: str
-) -> float:
+def held_score(scores: Array, y: NDArray[np.int64], fold: NDArray[np.int64], metric: Metric, rule: str) -> float:
     """The score of out-of-fold rows, the rows of each fold decided as the other folds say: what to choose a method by.
 
     At a cut that was tuned on the same rows a score is optimistic, and the more so the noisier the scores are.

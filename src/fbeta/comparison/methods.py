@@ -59,9 +59,7 @@ def methods_for(
     named, known = _several(wanted_losses), all_losses.names()
     for name in named:
         if name not in known:
-            raise ValueError(
-                f"Unknown loss {name!r}.{did_you_mean(name, known)} Choices: {', '.join(known)}."
-            )
+            raise ValueError(f"Unknown loss {name!r}.{did_you_mean(name, known)} Choices: {', '.join(known)}.")
     asked = named or [name for name in DEFAULT_LOSSES if _takes(name, metric)]
     asked = list(dict.fromkeys([BASELINE, *asked] if baseline else asked))
     pairs = [Method(model, loss) for model in chosen for loss in asked]

@@ -74,9 +74,7 @@ class Plan:
     parts: tuple[Part, ...]
 
     @classmethod
-    def make(
-        cls, table: Table, metric: Metric, methods: Sequence[Method], splits: int, folds: int, seed: int
-    ) -> Plan:
+    def make(cls, table: Table, metric: Metric, methods: Sequence[Method], splits: int, folds: int, seed: int) -> Plan:
         """Plan a comparison on a table; a table that cannot be split so is refused."""
         about_metric = {"metric": str(metric), "probe": _probe(metric)}
         shared = {"protocol": PROTOCOL, "data": digest(table), **about_metric, "folds": folds}

@@ -174,9 +174,7 @@ class Comparison:
         for candidate in self.candidates:
             if candidate.name == name:
                 return candidate
-        raise KeyError(
-            f"There is no method {name!r}; there are {', '.join(c.name for c in self.candidates)}."
-        )
+        raise KeyError(f"There is no method {name!r}; there are {', '.join(c.name for c in self.candidates)}.")
 
     def told_of(self, table: Any) -> list[str]:
         """What is to be said before its advice is fitted on a table, which may be another than it was made on."""
@@ -209,9 +207,7 @@ class Comparison:
             raise ValueError(f"This is no comparison: it is not JSON ({error}).") from None
         version = data.get("version") if isinstance(data, dict) else None
         if not isinstance(version, int) or isinstance(version, bool):
-            raise ValueError(
-                "This is no comparison: it has no version; write one with `fbeta compare --json`."
-            )
+            raise ValueError("This is no comparison: it has no version; write one with `fbeta compare --json`.")
         if version > VERSION:
             raise ValueError(
                 f"The comparison is of version {version}, and this fbeta reads up to {VERSION}: upgrade fbeta."

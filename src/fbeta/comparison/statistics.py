@@ -56,15 +56,11 @@ def reach(metric: Metric, positives: float, negatives: float) -> tuple[float, fl
     ((0.0, 1.0), (-1.0, 1.0))
     """
     t, u = np.meshgrid(np.linspace(0, 1, 9), np.linspace(0, 1, 9))
-    found = score_cells(
-        metric, Confusion(positives * t, negatives * u, positives * (1 - t), negatives * (1 - u))
-    )
+    found = score_cells(metric, Confusion(positives * t, negatives * u, positives * (1 - t), negatives * (1 - u)))
     return EVERYWHERE if np.isnan(found).all() else (float(np.nanmin(found)), float(np.nanmax(found)))
 
 
-def corrected_t(
-    differences: Sequence[float], share: float, reach: tuple[float, float] = EVERYWHERE
-) -> Difference:
+def corrected_t(differences: Sequence[float], share: float, reach: tuple[float, float] = EVERYWHERE) -> Difference:
     """The corrected resampled t-test on differences of two methods over the same splits, for scores within `reach`.
 
     >>> corrected_t([0.02, 0.03, 0.025, 0.02, 0.03], share=0.25).p < 0.05
@@ -150,9 +146,7 @@ def _ends(found: Counts) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _draws(
-    cells: NDArray[np.int64], kinds: int, group: NDArray[np.int64] | None, seed: int
-) -> list[NDArray[np.int64]]:
+def _draws(cells: NDArray[np.int64], kinds: int, group: NDArray[np.int64] | None, seed: int) -> list[NDArray[np.int64]]:
     """Counts of resamples: groups of rows that hold the same counts are one kind, and drawn as one number."""
     _, at = np.unique(np.arange(len(cells)) if group is None else group, return_inverse=True)
     of_groups = np.bincount(at * kinds + cells, minlength=kinds * (int(at.max()) + 1)).reshape(-1, kinds)

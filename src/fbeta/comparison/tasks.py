@@ -55,9 +55,7 @@ class Task:
             found[loss] = SplitScores(x.scores[:, 0], outer, x.seconds, x.rounds, x.course, x.remark)
         return found
 
-    def finish(
-        self, folder: Folder | None, wait: bool, tick: Tick
-    ) -> tuple[Part, dict[str, SplitScores] | None]:
+    def finish(self, folder: Folder | None, wait: bool, tick: Tick) -> tuple[Part, dict[str, SplitScores] | None]:
         """Train and keep, or read what another process finished; None if one is training it and `wait` is False."""
         if folder is None:
             return self.part, self.train(tick)
@@ -138,9 +136,7 @@ def _processes(jobs: int | None, table: Table, metric: Metric, device: str, part
     """How many processes to train in: at most one per part, and one for a metric that cannot be sent to others."""
     if isinstance(metric, Custom):
         if jobs is not None and jobs > 1:
-            raise ValueError(
-                f"{metric} is a plain function, which other processes cannot get: leave jobs out."
-            )
+            raise ValueError(f"{metric} is a plain function, which other processes cannot get: leave jobs out.")
         return 1
     if jobs is None:
         _, offered = get_active_backend()

@@ -12,13 +12,7 @@ from fbeta.comparison.methods import Method, baseline_of
 from fbeta.comparison.plan import Split
 from fbeta.comparison.result import Candidate, Choice, Comparison, Difference, Interval
 from fbeta.comparison.result import Table as Described
-from fbeta.comparison.statistics import (
-    bootstrap_interval,
-    corrected_t,
-    mean_interval,
-    paired_bootstrap,
-    reach,
-)
+from fbeta.comparison.statistics import bootstrap_interval, corrected_t, mean_interval, paired_bootstrap, reach
 from fbeta.learners.learner import Course
 from fbeta.metrics import Metric, title
 from fbeta.tables import Table
@@ -125,9 +119,7 @@ def recommendation(title: str, winner: Candidate, baseline: Candidate, choice: C
     better = f"{title} {choice.score.mean:.3f} against {baseline.score.mean:.3f} of {baseline.name}"
     times = choice.picks.count(winner.name)
     if times < len(choice.picks):  # the numbers are not the winner's alone
-        better = (
-            f"choosing afresh in each split, which took it in {times} of {len(choice.picks)}, gave {better}"
-        )
+        better = f"choosing afresh in each split, which took it in {times} of {len(choice.picks)}, gave {better}"
     if found.mean > 0 and found.p < LEVEL:
         return f"Take {winner.name} with the {cut}: {better} on test rows, {_apart(found)}{_but(winner)}."
     if found.mean < 0 and found.p < LEVEL:

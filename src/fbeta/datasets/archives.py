@@ -47,9 +47,7 @@ def members(archive: Path, names: Collection[str]) -> Iterator[tuple[str, IO[byt
                 yield member.name, stream
 
 
-def run(
-    *command: str, folder: Path, output: Path | None = None, env: Mapping[str, str] | None = None
-) -> None:
+def run(*command: str, folder: Path, output: Path | None = None, env: Mapping[str, str] | None = None) -> None:
     """Run a program in a folder, its output into a file; DataError has its own words when it fails."""
     env = {**os.environ, "LC_ALL": "C", **(env or {})}
     with open(output or os.devnull, "wb") as out:

@@ -26,9 +26,7 @@ class Bundled(Dataset[Content]):
 
     def path(self) -> Path:  # noqa: D102
         if (file := self._file()) is None:
-            raise DataError(
-                f"{self.name} lies inside scikit-learn, which is not installed: pip install 'fbeta[data]'."
-            )
+            raise DataError(f"{self.name} lies inside scikit-learn, which is not installed: pip install 'fbeta[data]'.")
         return file
 
     def fetch(self, source: str = "auto", progress: DownloadProgress | None = None) -> Path:  # noqa: D102

@@ -78,9 +78,7 @@ class Job:
         try:
             need_pooch().Pooch(self.folder, "", {name: file.sha256}).fetch(name, downloader=write)
         except ValueError as error:  # pooch found another checksum
-            raise DataError(
-                f"{name} has the wrong content: its SHA-256 is not {file.sha256[:12]}…"
-            ) from error
+            raise DataError(f"{name} has the wrong content: its SHA-256 is not {file.sha256[:12]}…") from error
 
     @contextlib.contextmanager
     def download(self, url: str) -> Iterator[Path]:

@@ -19,9 +19,7 @@ UPSTREAM = (
     "https://storage.googleapis.com/download.tensorflow.org/data/creditcard.csv",
 )
 #: The authors' file: its MD5, e90efcb83d69faf99fcab8b0255024de, is the one that the Zenodo record states.
-FILES = {
-    "creditcard.csv": File(150_828_752, "76274b691b16a6c49d3f159c883398e03ccd6d1ee12d9d8ee38f4b4b98551a89")
-}
+FILES = {"creditcard.csv": File(150_828_752, "76274b691b16a6c49d3f159c883398e03ccd6d1ee12d9d8ee38f4b4b98551a89")}
 
 
 def upstream(job: Job) -> None:

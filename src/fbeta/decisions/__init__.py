@@ -10,16 +10,4 @@ from fbeta.decisions.steps import Steps, curve
 from fbeta.decisions.threshold import Threshold
 from fbeta.decisions.tuning import tune
 
-__all__ = [
-    "Decision",
-    "Interval",
-    "Platt",
-    "Rule",
-    "Sketch",
-    "Steps",
-    "Threshold",
-    "as_rule",
-    "curve",
-    "rules",
-    "tune",
-]
+__all__ = ["Decision", "Interval", "Platt", "Rule", "Sketch", "Steps", "Threshold", "as_rule", "curve", "rules", "tune"]

@@ -26,8 +26,7 @@ def read_array(name: str, x: Any, dtype: Any = None) -> NDArray[Any]:
     found = np.asarray(x)
     if found.dtype.kind not in "biuf":
         raise ValueError(
-            f"{name} must hold numbers; got {found.dtype}. Map your labels to 0 and 1 first, "
-            "for example y == 'fraud'."
+            f"{name} must hold numbers; got {found.dtype}. Map your labels to 0 and 1 first, for example y == 'fraud'."
         )
     return found if dtype is None else found.astype(dtype, copy=False)
 
@@ -84,7 +83,5 @@ def read_kind(kind: str | None, low: float, high: float, *, matters: bool, stack
         hint = did_you_mean(str(kind), KINDS)
         raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.{hint}")
     if kind == "probability" and not inside:
-        raise ValueError(
-            f"Scores from {low:g} to {high:g} are no probabilities; say kind='logit' or 'score'."
-        )
+        raise ValueError(f"Scores from {low:g} to {high:g} are no probabilities; say kind='logit' or 'score'.")
     return kind

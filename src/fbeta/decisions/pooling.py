@@ -79,9 +79,7 @@ def upper_hull(x: Vector, y: Vector) -> NDArray[np.intp]:
     return kept
 
 
-def _ascend(
-    columns: Sequence[Steps], goal: Callable[[Steps], Vector], at: list[int]
-) -> tuple[list[int], float]:
+def _ascend(columns: Sequence[Steps], goal: Callable[[Steps], Vector], at: list[int]) -> tuple[list[int], float]:
     """Move one cut at a time to its best place, given the others, until nothing is gained; and what is reached."""
     tp = sum(float(c.tp[i]) for c, i in zip(columns, at, strict=True))
     fp = sum(float(c.fp[i]) for c, i in zip(columns, at, strict=True))

@@ -34,9 +34,7 @@ class Constraints:
         """Read what a user writes."""
         if subject_to is not None and not isinstance(subject_to, Mapping):
             raise TypeError(f"subject_to maps metrics to values, as {{'recall': 0.9}}; got {subject_to!r}.")
-        asked = tuple(
-            (as_metric(spec), _number(f"the least {spec}", v)) for spec, v in (subject_to or {}).items()
-        )
+        asked = tuple((as_metric(spec), _number(f"the least {spec}", v)) for spec, v in (subject_to or {}).items())
         if budget is not None and _number("budget", budget) < 0:
             raise ValueError(f"budget is a number of alerts, zero or more; got {budget!r}.")
         return cls(asked, None if budget is None else float(budget))
@@ -97,9 +95,7 @@ class Problem:
     prevalence: float | None = None
 
     @classmethod
-    def read(
-        cls, steps: Steps, metric: Any, constraints: Constraints, prevalence: float | None = None
-    ) -> Problem:
+    def read(cls, steps: Steps, metric: Any, constraints: Constraints, prevalence: float | None = None) -> Problem:
         """Bring steps to a rate and find what constraints leave."""
         rate = None if prevalence is None else check_prevalence(prevalence)
         there = steps if rate is None else steps.at_prevalence(rate)

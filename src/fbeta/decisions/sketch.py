@@ -101,9 +101,7 @@ class Sketch:
         """
         s, y, w = read_rows(scores, target, weight)
         if not self.logits and not ((s >= 0) & (s <= 1)).all():
-            raise ValueError(
-                "Scores outside [0, 1] are no probabilities; for logits use Sketch(logits=True)."
-            )
+            raise ValueError("Scores outside [0, 1] are no probabilities; for logits use Sketch(logits=True).")
         at = np.searchsorted(self.edges, s.astype(np.float64, copy=False), side="right")
         v = np.ones(s.size) if w is None else w
         parts = v * y, v * (1 - y), np.ones(s.size), v * v

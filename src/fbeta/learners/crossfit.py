@@ -46,12 +46,7 @@ class CrossFit(Generic[Model]):
 
 
 def cross_fit(
-    fit: Fit[Model],
-    score: Score[Model],
-    X: Any,
-    y: ArrayLike,
-    folds: ArrayLike,
-    weight: ArrayLike | None = None,
+    fit: Fit[Model], score: Score[Model], X: Any, y: ArrayLike, folds: ArrayLike, weight: ArrayLike | None = None
 ) -> CrossFit[Model]:
     """Fit one model per fold on the other folds' rows, and score each row by the model that never saw it.
 

@@ -134,9 +134,7 @@ def solve(
         raise ValueError(f"start must lie strictly between 0 and 1; got {start!r}.")
     labels = np.asarray(y)
     if labels.ndim != 1 or not np.isin(labels, (0, 1)).all():
-        raise ValueError(
-            "y must be a vector of 0 and 1 here; solve each class or label of several on its own."
-        )
+        raise ValueError("y must be a vector of 0 and 1 here; solve each class or label of several on its own.")
     population = None if prevalence is None else check_prevalence(prevalence)
     given = None if weight is None else np.asarray(weight, dtype=np.float64)
     if given is not None and (given.shape != labels.shape or not ((given >= 0) & np.isfinite(given)).all()):

@@ -43,9 +43,7 @@ class Objective:
         if (refusal := self.metric.refusal(self.prevalence)) is not None:
             raise ValueError(refusal)
         if loss == "surrogate" and (costs is not None or at is not None):
-            raise ValueError(
-                "The surrogate loss has no operating point; costs and at are the tangent loss's."
-            )
+            raise ValueError("The surrogate loss has no operating point; costs and at are the tangent loss's.")
         if costs is not None and at is not None:
             raise ValueError("Give costs, or the operating point at that they follow from; not both.")
         self.costs = (0.5, 0.5) if costs is None else _check_costs(costs)
@@ -104,13 +102,9 @@ class Objective:
         Shape: any; the same comes back.
         """
         if self.loss == "surrogate" or self.q == 1.0:
-            raise ValueError(
-                "Only the tangent loss with q < 1 has probabilities in closed form; calibrate the scores."
-            )
+            raise ValueError("Only the tangent loss with q < 1 has probabilities in closed form; calibrate the scores.")
         c0, c1 = self.costs
-        p: NDArray[np.float64] = sigmoid(
-            (1 - self.q) * np.asarray(scores, dtype=np.float64) - math.log(c1 / c0)
-        )
+        p: NDArray[np.float64] = sigmoid((1 - self.q) * np.asarray(scores, dtype=np.float64) - math.log(c1 / c0))
         return p
 
     def _score(self, scores: Any, data: Any) -> float:
@@ -128,11 +122,7 @@ class Objective:
 
     def _rows(self, data: Any) -> Gradients:
         """The rows of a data set, read once, and again if it was given other weights."""
-        if (
-            self._known is None
-            or self._known[0]() is not data
-            or not _same(self._known[1].weight, _weight(data))
-        ):
+        if self._known is None or self._known[0]() is not data or not _same(self._known[1].weight, _weight(data)):
             self._known = weakref.ref(data), self._gradients(*_labels(data))
         rows = self._known[1]
         if self.loss == "tangent":
@@ -261,11 +251,7 @@ def _weight(data: Any) -> NDArray[Any] | None:
 
 
 def _same(known: NDArray[Any] | None, now: NDArray[Any] | None) -> bool:
-    return (
-        known is now
-        if known is None or now is None
-        else np.array_equal(known, now.astype(np.float32, copy=False))
-    )
+    return known is now if known is None or now is None else np.array_equal(known, now.astype(np.float32, copy=False))
 
 
 def _share(label: ArrayLike, weight: ArrayLike | None) -> float:

@@ -204,9 +204,7 @@ class Stack:
                     torch.mul(back, weight.mT, out=backs[i - 1])
                 else:
                     torch.bmm(back, weight.mT, out=backs[i - 1])
-                back = torch.ops.aten.threshold_backward.grad_input(
-                    backs[i - 1], inputs[i], 0, grad_input=backs[i - 1]
-                )
+                back = torch.ops.aten.threshold_backward.grad_input(backs[i - 1], inputs[i], 0, grad_input=backs[i - 1])
 
     def _shared_gradient(self, x: Tensor, back: Tensor, weight: Tensor) -> None:
         flat = back.transpose(0, 1).reshape(x.shape[0], -1)  # (B, R·h)
@@ -238,9 +236,7 @@ class Stack:
         return totals, slope
 
     @torch.no_grad()
-    def scores(
-        self, run: int, rows: NDArray[np.int64] | None = None, models: Sequence[Tensor] | None = None
-    ) -> Tensor:
+    def scores(self, run: int, rows: NDArray[np.int64] | None = None, models: Sequence[Tensor] | None = None) -> Tensor:
         """Logits of some rows (by default all) by one run, by its weights or by others laid out like them.
 
         Shape: ``(m, K)``.

@@ -78,10 +78,7 @@ def _program(
         device=device_of(learner.device),
         dtype=torch.float32 if adam else torch.float64,
     )
-    group = [
-        _LossRuns(loss, stack, i * len(learning), rows, goal, learner.patience)
-        for i, loss in enumerate(losses)
-    ]
+    group = [_LossRuns(loss, stack, i * len(learning), rows, goal, learner.patience) for i, loss in enumerate(losses)]
     if not adam:
         return LBFGS(stack), group
     batch = learner.batch_of(count)
@@ -93,9 +90,7 @@ def _program(
 class _LossRuns:
     """The runs of one loss in a stack, of all rows and then of each fold; its course, and its best scores so far."""
 
-    def __init__(
-        self, loss: str, stack: Stack, first: int, rows: Rows, goal: Goal, patience: int | None
-    ) -> None:
+    def __init__(self, loss: str, stack: Stack, first: int, rows: Rows, goal: Goal, patience: int | None) -> None:
         self.loss, self.stack, self.rows, self.goal, self.best = loss, stack, rows, goal, Best(patience)
         self.runs = range(first, first + rows.folds + 1)
         self.judge = stack.loss_of_one(first).eval()
@@ -200,11 +195,7 @@ class _LossRuns:
     def fitted(self, seconds: float) -> Fitted:
         """What came of it, at its best epoch."""
         share, loss, score, held = zip(*self.course, strict=True)
-        how: dict[str, Any] = {
-            "rounds": self.best.epoch,
-            "course": Course(loss, score, held),
-            "seconds": seconds,
-        }
+        how: dict[str, Any] = {"rounds": self.best.epoch, "course": Course(loss, score, held), "seconds": seconds}
         if not np.isfinite(self.best.key[0]):
             remark = "diverged: its scores are no numbers"
             return Fitted(np.zeros_like(self.scores), None, remark=remark, **how)

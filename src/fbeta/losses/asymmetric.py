@@ -81,10 +81,7 @@ class AsymmetricLoss(RowLoss, name="asymmetric"):
         super().__init__(metric, prevalence, **options)
         if not 0 <= clip < 1:
             raise ValueError(f"clip is taken off a probability and must lie in [0, 1); got {clip!r}.")
-        self.gamma_neg, self.gamma_pos = (
-            check_gamma("gamma_neg", gamma_neg),
-            check_gamma("gamma_pos", gamma_pos),
-        )
+        self.gamma_neg, self.gamma_pos = (check_gamma("gamma_neg", gamma_neg), check_gamma("gamma_pos", gamma_pos))
         self.clip = float(clip)
 
     def elements(self) -> Elements:

@@ -10,9 +10,7 @@ from fbeta.losses.per_class import BalancedLoss
 from fbeta.losses.tangent import TangentElements, tangent_loss
 
 
-def bce_loss(
-    logits: Tensor, target: Tensor, weights: tuple[float | Tensor, float | Tensor] = (1.0, 1.0)
-) -> Tensor:
+def bce_loss(logits: Tensor, target: Tensor, weights: tuple[float | Tensor, float | Tensor] = (1.0, 1.0)) -> Tensor:
     r"""Cross entropy of logits, element by element.
 
     .. math:: \ell(z, y) = -w_1 y \log f - w_0 (1 - y) \log(1 - f), \qquad f = \operatorname{sigmoid}(z)

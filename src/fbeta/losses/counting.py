@@ -55,9 +55,7 @@ def cells(batch: Batch, decided: tuple[Tensor, Tensor], *, columns: bool) -> Ten
     return torch.stack([part.reshape(shape).sum(0) for part in parts])
 
 
-def classes(
-    logits: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_index: int | None = None
-) -> Batch:
+def classes(logits: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_index: int | None = None) -> Batch:
     """Logits of many classes with integer targets and weights, for decisions by the largest score.
 
     Shape: ``(N, C, *)`` and ``(N, *)``; maps of more than `FEW` classes come back as rows. Ignored elements have

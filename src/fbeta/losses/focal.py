@@ -90,9 +90,7 @@ class FocalLoss(RowLoss, name="focal"):
     ) -> None:
         super().__init__(metric, prevalence, **options)
         if alpha is not None and not 0 <= alpha <= 1:
-            raise ValueError(
-                f"alpha is the weight of positives in [0, 1], or None for equal weights; got {alpha!r}."
-            )
+            raise ValueError(f"alpha is the weight of positives in [0, 1], or None for equal weights; got {alpha!r}.")
         self.gamma, self.alpha = check_gamma("gamma", gamma), alpha
 
     def elements(self) -> Elements:

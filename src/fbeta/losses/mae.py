@@ -10,9 +10,7 @@ from fbeta.losses.per_class import BalancedLoss
 from fbeta.losses.tangent import TangentElements, tangent_loss
 
 
-def mae_loss(
-    logits: Tensor, target: Tensor, weights: tuple[float | Tensor, float | Tensor] = (1.0, 1.0)
-) -> Tensor:
+def mae_loss(logits: Tensor, target: Tensor, weights: tuple[float | Tensor, float | Tensor] = (1.0, 1.0)) -> Tensor:
     r"""Absolute error summed over both class probabilities, element by element.
 
     .. math:: \ell(z, y) = w_y \lVert e_y - (f_0, f_1) \rVert_1 = w_y (2 - 2 f_y),

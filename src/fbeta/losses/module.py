@@ -65,9 +65,7 @@ class Loss(PreciseModule, ABC):
         known = Loss.registry.get(name)
         # Running a notebook cell twice defines the class twice; another class must not take the name over.
         if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise ValueError(
-                f"A loss named {name!r} exists already ({known.__module__}); choose another name."
-            )
+            raise ValueError(f"A loss named {name!r} exists already ({known.__module__}); choose another name.")
         cls.name = name
         Loss.registry[name] = cls
 
@@ -93,15 +91,11 @@ class Loss(PreciseModule, ABC):
         self.reader = Reader(task, num_labels, average, ignore_index, check)
         if reduction not in self.reductions:
             why = " A loss of a whole set has no elements." if reduction == "none" else ""
-            raise ValueError(
-                f"reduction must be one of {', '.join(self.reductions)}; got {reduction!r}.{why}"
-            )
+            raise ValueError(f"reduction must be one of {', '.join(self.reductions)}; got {reduction!r}.{why}")
         if metric is None and self.uses_metric:
             raise ValueError(f"{type(self).__name__} needs a metric, for example FBeta(1) or 'fbeta:beta=2'.")
         if task not in self.tasks:
-            raise ValueError(
-                f"{type(self).__name__} cannot do task={task!r}; it can do {', '.join(self.tasks)}."
-            )
+            raise ValueError(f"{type(self).__name__} cannot do task={task!r}; it can do {', '.join(self.tasks)}.")
         self.metric: Metric | None = None if metric is None else as_metric(metric)
         self.task, self.num_labels, self.average = task, num_labels, average
         self.reduction, self.ignore_index, self.check = reduction, ignore_index, check
@@ -244,9 +238,7 @@ def check_formula(metric: Metric) -> None:
     >>> check_formula(as_metric("mcc"))
     """
     # A point of each of two columns, and the slopes there by autograd and by the metric itself.
-    c = [
-        x.double().requires_grad_() for x in torch.tensor([[0.07, 0.2], [0.2, 0.1], [0.03, 0.1], [0.7, 0.6]])
-    ]
+    c = [x.double().requires_grad_() for x in torch.tensor([[0.07, 0.2], [0.2, 0.1], [0.03, 0.1], [0.7, 0.6]])]
     try:
         score = metric(Confusion(*c))
         tp, fp, fn, tn = torch.autograd.grad(score.sum(), c, allow_unused=True, materialize_grads=True)

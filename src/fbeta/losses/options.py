@@ -68,15 +68,11 @@ def unknown_keyword(loss: type[Loss], keyword: str) -> str:
     known = [p.name for make in makers for p in make.parameters.values() if p.kind is not p.VAR_KEYWORD]
     choices = sorted({*known} - {"self"})
     if keyword in ("weight", "pos_weight"):
-        rows = (
-            "rows are weighed in the call, loss(logits, target, weight), and " if keyword == "weight" else ""
-        )
+        rows = "rows are weighed in the call, loss(logits, target, weight), and " if keyword == "weight" else ""
         if "weighting" in choices:
             classes = "weighting=(1, w) counts a positive w times"
         elif loss.uses_metric:
-            classes = (
-                "class_counts=(negatives, positives) and the metric, for example FBeta(2), weigh the classes"
-            )
+            classes = "class_counts=(negatives, positives) and the metric, for example FBeta(2), weigh the classes"
         else:
             classes = "weighting=(1, w) of BalancedBCELoss or SurrogateLoss counts a positive w times"
         return f"{loss.__name__} takes no {keyword}: {rows}{classes}."

@@ -30,9 +30,7 @@ def per_column(name: str, values: Array, reader: Reader) -> Array:
 def _pooled(name: str, values: Array, reader: Reader) -> Array:
     """Numbers that a micro average pools: one, or one per column."""
     if values.size not in (1, reader.num_labels):
-        raise ValueError(
-            f"{name} must be one number or {reader.num_labels} (one per label); got {values.size}."
-        )
+        raise ValueError(f"{name} must be one number or {reader.num_labels} (one per label); got {values.size}.")
     return values
 
 

@@ -90,9 +90,7 @@ class RunningConfusion(PreciseModule):
         self.reader = Reader(task, num_labels, average, ignore_index, check)
         one_of("counts", counts, ("hard", "soft"))
         if memory is not None and not (is_number(memory) and memory > 0):
-            raise ValueError(
-                f"memory is a number of positives above 0, or None for no forgetting; got {memory!r}."
-            )
+            raise ValueError(f"memory is a number of positives above 0, or None for no forgetting; got {memory!r}.")
         if not (is_number(damping) and 0 <= damping < 1):
             raise ValueError(f"damping must lie in [0, 1); got {damping!r}.")
         if accumulate is not None and not (type(accumulate) is int and accumulate >= 1):

@@ -122,11 +122,7 @@ class CountLoss(Loss):
         return total if self.reduction == "sum" else total / there.sum().clamp(min=1)
 
     def _beside(
-        self,
-        mine: Tensor,
-        everyone: Tensor,
-        running: RunningConfusion | None,
-        group: dist.ProcessGroup | None,
+        self, mine: Tensor, everyone: Tensor, running: RunningConfusion | None, group: dist.ProcessGroup | None
     ) -> Beside:
         """What other ranks and the memory hold; the memory then takes this step in."""
         rest = torch.zeros_like(everyone) if group is None else everyone - mine
@@ -186,9 +182,7 @@ class SoftLoss(CountLoss, name="soft"):
         self.terms = None
         if form == "log":
             if self.prevalence is None:
-                raise ValueError(
-                    "SoftLoss(form='log') needs prevalence (or class_counts): it places the anchors."
-                )
+                raise ValueError("SoftLoss(form='log') needs prevalence (or class_counts): it places the anchors.")
             self.terms = AnchorTerms(self.target_metric, self.prevalence)
 
     squash = staticmethod(soft_decisions)
@@ -206,17 +200,12 @@ class SoftLoss(CountLoss, name="soft"):
         axis = -2 if self.columns else None
         weights = torch.stack([w * y, w * (1 - y)])
         masses = weights.flatten(1, -2).sum(1) if self.columns else weights.flatten(1).sum(1)
-        sums = [
-            _log_sum(log_f, weight, axis)
-            for log_f in (F.logsigmoid(z), F.logsigmoid(-z))
-            for weight in weights
-        ]
+        sums = [_log_sum(log_f, weight, axis) for log_f in (F.logsigmoid(z), F.logsigmoid(-z)) for weight in weights]
         if beside is not None:
             rest, lever = (x.to(z.dtype) for x in beside)
             masses = masses + rest[:2] + rest[2:]
             sums = [
-                torch.logaddexp(with_gradient_times(x, lever), torch.log(r))
-                for x, r in zip(sums, rest, strict=True)
+                torch.logaddexp(with_gradient_times(x, lever), torch.log(r)) for x, r in zip(sums, rest, strict=True)
             ]
         # Of TP, FP, FN, TN. A class that was never seen has no mean; its term is a constant without gradient.
         means = [

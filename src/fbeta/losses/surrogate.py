@@ -180,9 +180,7 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
     @blend.setter
     def blend(self, value: float) -> None:
         if self._blend is None:
-            raise ValueError(
-                "This loss was made without blend; give blend=0.0 at construction to schedule it."
-            )
+            raise ValueError("This loss was made without blend; give blend=0.0 at construction to schedule it.")
         self._blend.fill_(check_blend(value))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:

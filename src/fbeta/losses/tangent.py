@@ -43,10 +43,7 @@ def tangent_loss(
     Reference: [zhang2018], [narasimhan2015]
     """
     one, zero = parts(logits, target, costs)
-    missed, alarmed = (
-        box_cox(F.logsigmoid(one.logits), q, torch),
-        box_cox(F.logsigmoid(-zero.logits), q, torch),
-    )
+    missed, alarmed = (box_cox(F.logsigmoid(one.logits), q, torch), box_cox(F.logsigmoid(-zero.logits), q, torch))
     return -one.share * missed - zero.share * alarmed  # type: ignore[no-any-return]
 
 
@@ -238,13 +235,9 @@ class TangentLoss(RowLoss, name="tangent"):
         try:
             c = torch.stack([torch.as_tensor(x).to(like).expand(like.shape[1:]) for x in confusion])
         except RuntimeError as error:
-            raise ValueError(
-                f"The cells must be numbers or have shape {tuple(like.shape[1:])}; {error}"
-            ) from None
+            raise ValueError(f"The cells must be numbers or have shape {tuple(like.shape[1:])}; {error}") from None
         if not bool((c.isfinite() & (c >= 0)).all()):
-            raise ValueError(
-                f"The cells of an operating point must be finite and zero or more; got {confusion}."
-            )
+            raise ValueError(f"The cells of an operating point must be finite and zero or more; got {confusion}.")
         point, counted = Confusion(*c), self.running.confusion
         if self.seen is None and self.population is not None and bool((counted.positives > 0).all()):
             point = point.at_prevalence(counted.prevalence)  # the training rows keep their own rate
@@ -301,13 +294,9 @@ class TangentLoss(RowLoss, name="tangent"):
         tensor([True])
         """
         if self.task == "multiclass":
-            raise ValueError(
-                "probability is for decisions of one column each; for classes use `gain` and argmax_rule."
-            )
+            raise ValueError("probability is for decisions of one column each; for classes use `gain` and argmax_rule.")
         if on_host(self._q) and self.q == 1.0:
-            raise ValueError(
-                "At q = 1 the loss is linear in f and its logits hold no probability; use q < 1."
-            )
+            raise ValueError("At q = 1 the loss is linear in f and its logits hold no probability; use q < 1.")
         if self.task == "softmax2":
             if logits.ndim < 2 or logits.shape[1] != 2:
                 raise ValueError(f"logits must be (N, 2) or (N, 2, H, W); got {tuple(logits.shape)}.")
@@ -316,9 +305,7 @@ class TangentLoss(RowLoss, name="tangent"):
             raise ValueError(f"logits must have {self.num_labels} columns; got {tuple(logits.shape)}.")
         c0, c1 = self.costs
         shift = torch.log(c0) - torch.log(c1)
-        stream = stream_rate(
-            self.population, self.stream, Confusion(*(self.seen or self.running).counts.unbind())
-        )
+        stream = stream_rate(self.population, self.stream, Confusion(*(self.seen or self.running).counts.unbind()))
         if stream is not None and self.population is not None:
             moved = torch.logit(self.population) - torch.logit(stream)
             # Before the first batch nothing is known of the training rows.

@@ -60,9 +60,7 @@ class Reader:
                 "State must have its shape before load_state_dict."
             )
         if task not in WIDE and labels is not None:
-            raise ValueError(
-                f"num_labels belongs to task='multilabel' or 'multiclass'; got it with {task!r}."
-            )
+            raise ValueError(f"num_labels belongs to task='multilabel' or 'multiclass'; got it with {task!r}.")
         one_of("average", self.average, AVERAGES if task == "multilabel" else AVERAGES[:2])
 
     @property
@@ -203,9 +201,7 @@ def check_shapes(
             hint = "for two softmax columns use task='softmax2'"
         elif len(shape) > 1 and shape[:1] + shape[2:] == wanted:
             hint = f"for classes use task='multiclass', num_labels={shape[1]}"
-        raise ValueError(
-            f"task='binary' wants logits and target of one shape; got {shape} and {wanted}: {hint}."
-        )
+        raise ValueError(f"task='binary' wants logits and target of one shape; got {shape} and {wanted}: {hint}.")
     if weight is not None and tuple(weight.shape) != wanted:
         raise ValueError(
             f"weight must have the target's shape {wanted}; got {tuple(weight.shape)}. Expand it explicitly."
@@ -244,9 +240,7 @@ def check_values(
             )
     if weight is not None and not bool((((weight >= 0) & (weight < torch.inf)) | ~kept).all()):
         raise ValueError("weight must be finite and zero or more; got a negative number, infinity or NaN.")
-    broken = (
-        torch.isnan(logits) & (kept if kept.shape == logits.shape else kept.unsqueeze(1)) if nan else None
-    )
+    broken = torch.isnan(logits) & (kept if kept.shape == logits.shape else kept.unsqueeze(1)) if nan else None
     if broken is not None and bool(broken.any()):
         count = int(broken.sum())
         raise FloatingPointError(

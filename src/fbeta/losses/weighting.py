@@ -12,11 +12,7 @@ Weighting: TypeAlias = str | Sequence[Any] | None
 
 
 def class_weights(
-    weighting: Weighting,
-    *,
-    prevalence: Any = None,
-    class_counts: Any = None,
-    effective_beta: float = 0.9999,
+    weighting: Weighting, *, prevalence: Any = None, class_counts: Any = None, effective_beta: float = 0.9999
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     r"""Weights (w₀, w₁) of negatives and positives.
 
@@ -48,17 +44,13 @@ def class_weights(
         return pair[0], pair[1]
     if weighting == "balanced":
         # Only the shares matter here, so a prevalence will do where no counts are given.
-        shares = (
-            (1.0 - np.asarray(prevalence), np.asarray(prevalence)) if class_counts is None else class_counts
-        )
+        shares = (1.0 - np.asarray(prevalence), np.asarray(prevalence)) if class_counts is None else class_counts
         n0, n1 = (np.asarray(n, dtype=np.float64) for n in shares)
         _refuse_empty(n0, n1, weighting)
         return (n0 + n1) / n0, (n0 + n1) / n1
     if weighting == "effective":
         if class_counts is None:
-            raise ValueError(
-                "weighting='effective' needs class_counts=(negatives, positives), not rates alone."
-            )
+            raise ValueError("weighting='effective' needs class_counts=(negatives, positives), not rates alone.")
         if not 0.0 <= effective_beta < 1.0:
             raise ValueError(f"effective_beta must lie in [0, 1); got {effective_beta!r}.")
         n0, n1 = (np.asarray(n, dtype=np.float64) for n in class_counts)

@@ -102,10 +102,7 @@ def find_anchors(metric: Metric, prevalence: float) -> tuple[Anchors, bool] | No
 
     # On the edges u = 0 and t = 1 a tiny anchor keeps all its digits. A metric that is singular there, or
     # opaque (differences stay a little inside), gets points and a tolerance of its own.
-    for u1, u2, t1, t2, noise, level in (
-        (0.0, 0.5, 1.0, 0.5, 1e-14, 1e-10),
-        (0.125, 0.5, 0.875, 0.625, 1e-7, 1e-7),
-    ):
+    for u1, u2, t1, t2, noise, level in ((0.0, 0.5, 1.0, 0.5, 1e-14, 1e-10), (0.125, 0.5, 0.875, 0.625, 1e-7, 1e-7)):
         across = turn(u1, t1), turn(u2, t1)
         along = turn(u2, t1), turn(u2, t2)
         if not all(map(math.isfinite, across + along)) or 0 in along:
@@ -124,9 +121,7 @@ def find_anchors(metric: Metric, prevalence: float) -> tuple[Anchors, bool] | No
         confirmed = all(
             math.isclose(
                 turn(u, t),
-                1 / anchors.slope
-                if anchors.at_infinity
-                else sign * (u - anchors.negative) / (t - anchors.positive),
+                1 / anchors.slope if anchors.at_infinity else sign * (u - anchors.negative) / (t - anchors.positive),
                 rel_tol=1e-6,
                 abs_tol=1e-12,
             )

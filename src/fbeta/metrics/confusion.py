@@ -56,9 +56,7 @@ class Confusion:
                     "Map your labels to 0 and 1 first; for scores use Confusion.from_scores."
                 )
         if weight is not None and not bool(((weight >= 0) & (weight < math.inf)).all()):
-            raise ValueError(
-                "weight must be finite and zero or more; got a negative number, infinity or NaN."
-            )
+            raise ValueError("weight must be finite and zero or more; got a negative number, infinity or NaN.")
         w = 1.0 if weight is None else weight
         hit, miss = w * target, w * (1.0 - target)
         cells = (hit * predicted, miss * predicted, hit * (1.0 - predicted), miss * (1.0 - predicted))
@@ -69,13 +67,7 @@ class Confusion:
 
     @classmethod
     def from_scores(
-        cls,
-        scores: Cell,
-        target: Cell,
-        cut: Any,
-        weight: Cell | None = None,
-        *,
-        axis: int | None = None,
+        cls, scores: Cell, target: Cell, cut: Any, weight: Cell | None = None, *, axis: int | None = None
     ) -> Confusion:
         """Count the decisions ``scores >= cut``: 0.5 for probabilities, 0 for logits, or what `tune` found.
 
@@ -194,9 +186,7 @@ def _cut_for(scores: Cell, cut: Any) -> Cell:
             raise ValueError("cut is NaN; give a number, or ±inf for none or all.")
         return float(cut)
     if tuple(scores.shape[-1:]) != (len(cut),):
-        raise ValueError(
-            f"There are {len(cut)} cuts, one per column; got scores of shape {tuple(scores.shape)}."
-        )
+        raise ValueError(f"There are {len(cut)} cuts, one per column; got scores of shape {tuple(scores.shape)}.")
     each = [_cut_for(scores, c) for c in cut]
     if hasattr(scores, "detach"):
         return scores.new_tensor(each)

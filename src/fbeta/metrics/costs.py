@@ -81,10 +81,7 @@ def class_costs(
     trust = xp.clip(positives / warmup, None, 1.0) if warmup else 1.0
     if together and warmup:
         trust = xp.where(known, trust, 1.0).min()
-    c0, c1 = (
-        xp.where(known, trust * (c / total) + (1 - trust) * f, f)
-        for c, f in zip((c0, c1), fresh, strict=True)
-    )
+    c0, c1 = (xp.where(known, trust * (c / total) + (1 - trust) * f, f) for c, f in zip((c0, c1), fresh, strict=True))
     if epsilon is None:
         return c0, c1
     scale = c0 + c1

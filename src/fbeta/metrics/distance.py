@@ -63,9 +63,7 @@ class AnchorTerm(NamedTuple):
         AnchorTerm(sign=1.0, distance=1.0, relative=0.0, scale=1.0, q=0.0, offset=0.0)
         """
         if 0.0 < anchor < 1.0:
-            raise ValueError(
-                f"The anchor {anchor:g} lies inside ROC space, where the log distance is undefined."
-            )
+            raise ValueError(f"The anchor {anchor:g} lies inside ROC space, where the log distance is undefined.")
         sign = 1.0 if positive == (anchor > 0) else -1.0
         distance = max(0.0, -anchor, anchor - 1.0)
         if scale == 1.0:

@@ -44,9 +44,7 @@ class FBeta(Metric):
     beta: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_number(
-            "beta", self.beta, above=0, below=1e100, hint="beta > 1 favours recall, beta < 1 precision"
-        )
+        _check_number("beta", self.beta, above=0, below=1e100, hint="beta > 1 favours recall, beta < 1 precision")
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
         """(1+β²)TP over (1+β²)TP + β²FN + FP."""
@@ -305,16 +303,12 @@ class Cost(Metric):
         return -(self.fp * c.fp + self.fn * c.fn + self.tp * c.tp + self.tn * c.tn), c.total
 
 
-def _check_number(
-    name: str, value: Any, above: float | None = None, below: float = math.inf, hint: str = ""
-) -> None:
+def _check_number(name: str, value: Any, above: float | None = None, below: float = math.inf, hint: str = "") -> None:
     bad = isinstance(value, bool | str) or not _is_finite(value) or (above is not None and value <= above)
     bad = bad or value >= below
     if bad:
         bound = "" if above is None else f" above {above:g}"
-        raise ValueError(
-            f"{name} must be a finite number{bound}; got {value!r}." + (f" ({hint}.)" if hint else "")
-        )
+        raise ValueError(f"{name} must be a finite number{bound}; got {value!r}." + (f" ({hint}.)" if hint else ""))
 
 
 def _is_finite(value: Any) -> bool:

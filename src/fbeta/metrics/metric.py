@@ -81,9 +81,7 @@ class Metric(ABC):
         u, t = _inside(s.fpr, h), _inside(s.tpr, h)
 
         def score(u: Cell, t: Cell) -> Cell:
-            return self(
-                Confusion(s.positives * t, s.negatives * u, s.positives * (1 - t), s.negatives * (1 - u))
-            )
+            return self(Confusion(s.positives * t, s.negatives * u, s.positives * (1 - t), s.negatives * (1 - u)))
 
         by_t = (score(u, t + h) - score(u, t - h)) / (2 * h)
         by_u = (score(u - h, t) - score(u + h, t)) / (2 * h)

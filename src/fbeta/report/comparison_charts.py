@@ -27,9 +27,7 @@ def key(row: MethodRow) -> Key:
     return Key(row.name, f"s d{row.dash} {look}", f"p {look}", row.dash)
 
 
-def roc(
-    rows: Rows, sliders: Sliders, metric: Metric, prevalence: float, title: str, right: float = 1
-) -> Chart:
+def roc(rows: Rows, sliders: Sliders, metric: Metric, prevalence: float, title: str, right: float = 1) -> Chart:
     """ROC curves over lines of equal score, and where each method operates; `right` is the largest FPR shown."""
     label = f"ROC curves, false against true positive rate, with lines of equal {title}"
     axes = "false positive rate", "true positive rate (recall)"

@@ -98,9 +98,7 @@ def _shown_first(rows: list[MethodRow]) -> set[int]:
     return {row.index for row in [*named, *order[: CROWD - 4], *learnt[:2]]}
 
 
-def _costs(
-    title: str, metric: Metric, chosen: MethodRow | None, s: Slider | None
-) -> tuple[float, float, str]:
+def _costs(title: str, metric: Metric, chosen: MethodRow | None, s: Slider | None) -> tuple[float, float, str]:
     """Costs of a false positive and a false negative to start with, and why: the metric's own where it operates."""
     if isinstance(metric, Cost):
         return metric.fp, metric.fn, "The metric's own costs."

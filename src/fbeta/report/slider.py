@@ -68,6 +68,4 @@ def slider(row: MethodRow, metric: Metric, most: int = 400) -> Slider | None:
     tp, fp = tp[kept], fp[kept]
     found = scores(metric, Confusion(tp, fp, o.positives - tp, o.negatives - fp))
     own, half = np.searchsorted(kept, marked).tolist()
-    return Slider(
-        cut[kept].tolist(), tp.tolist(), fp.tolist(), found.tolist(), o.positives, o.negatives, own, half
-    )
+    return Slider(cut[kept].tolist(), tp.tolist(), fp.tolist(), found.tolist(), o.positives, o.negatives, own, half)

@@ -76,12 +76,7 @@ def _cells(chart: Chart) -> Iterator[tuple[Pair, Pair, float, str]]:
         for j, score in enumerate(row):
             if math.isfinite(score):
                 title = f"u = {(j + 0.5) / n:.2f}, t = {(i + 0.5) / n:.2f}: score {short(score, 3)}"
-                yield (
-                    chart.at((j / n, i / n)),
-                    chart.at(((j + 1) / n, (i + 1) / n)),
-                    (score - low) / span,
-                    title,
-                )
+                yield (chart.at((j / n, i / n)), chart.at(((j + 1) / n, (i + 1) / n)), (score - low) / span, title)
 
 
 def _places(line: Line, chart: Chart) -> list[Pair]:

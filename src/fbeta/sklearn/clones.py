@@ -114,9 +114,7 @@ def scores_of(model: Any, X: Any, labels: Labels, method: str) -> Array:
     elif labels.kind == "multiclass":
         found = found[:, np.searchsorted(model.classes_, labels.classes)]
     if found.shape[1:] != (len(labels.classes),) and labels.kind != "binary":
-        raise ValueError(
-            f"{name} gives shape {found.shape}; one column is needed for each of {labels.classes}."
-        )
+        raise ValueError(f"{name} gives shape {found.shape}; one column is needed for each of {labels.classes}.")
     return np.asarray(logit(found) if method == "predict_proba" else found)
 
 

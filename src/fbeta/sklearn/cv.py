@@ -14,9 +14,7 @@ from fbeta.tables.folds import folds, rarest
 FOLDS = 5
 
 
-def inner_folds(
-    cv: Any, y: NDArray[Any], X: Any = None, groups: Any = None, seed: int | None = 0
-) -> NDArray[np.int64]:
+def inner_folds(cv: Any, y: NDArray[Any], X: Any = None, groups: Any = None, seed: int | None = 0) -> NDArray[np.int64]:
     """The fold of each row; −1 for a row that every model may train on.
 
     `cv`: None for five folds (fewer where the rarest class cannot give two rows to each), a number of folds, a

@@ -157,9 +157,7 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         asked = {name: getattr(self, name, None) for name in ("subject_to", "prevalence")}
         return {name: value for name, value in asked.items() if value is not None}
 
-    def _decide(
-        self, scores: Array, target: Array, weight: Array | None, calibration: str | Sequence[Platt]
-    ) -> None:
+    def _decide(self, scores: Array, target: Array, weight: Array | None, calibration: str | Sequence[Platt]) -> None:
         """Fit `decision_` on rows that the models of these scores never saw."""
         self.labels_.check_both(target)
         self.decision_ = Decision.fit(

@@ -121,8 +121,7 @@ class TangentMetaClassifier(MetaDecider):
     def _scores(self, X: Any) -> Array:
         one, method = self._labels_of_one(), self._method
         columns = [
-            mean_of([scores_of(model, X, one, method) for model in models], method)
-            for models in self.estimators_
+            mean_of([scores_of(model, X, one, method) for model in models], method) for models in self.estimators_
         ]
         return np.concatenate(columns, axis=1)
 

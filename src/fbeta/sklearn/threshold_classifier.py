@@ -57,9 +57,7 @@ class ThresholdClassifier(MetaDecider):
     prefit: bool = False
     subject_to: Mapping[Any, float] | None = None
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **params: Any
-    ) -> ThresholdClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **params: Any) -> ThresholdClassifier:
         """Cross-fit, choose the cut on out-of-fold scores, fit once more on all rows.
 
         `sample_weight` weighs rows for the cut, and for the estimator if it takes weights. `groups` stay together in a

@@ -59,9 +59,7 @@ class Column:
             name, kind, form = (str(data[key]) for key in ("name", "kind", "format"))
             missing, wide = tuple(map(str, data["missing"])), bool(data["wide"])
         except (KeyError, TypeError) as error:
-            raise TableError(
-                f"a column's description is damaged ({error!r}): fit the model again."
-            ) from error
+            raise TableError(f"a column's description is damaged ({error!r}): fit the model again.") from error
         if kind not in KINDS:
             raise TableError(f"column {name!r} is of the unknown kind {kind!r}: fit the model again.")
         return cls(name, kind, form, missing, wide)
@@ -90,9 +88,7 @@ def alike(columns: Iterable[Column], source: OpenTable) -> dict[tuple[Column, An
 
 def read_columns(columns: Iterable[Column], source: OpenTable) -> list[pl.Expr]:
     """The values of columns in the types that their kinds have; in another order than theirs."""
-    return [
-        how.read(cols(names), dtype, source.decimal) for (how, dtype), names in alike(columns, source).items()
-    ]
+    return [how.read(cols(names), dtype, source.decimal) for (how, dtype), names in alike(columns, source).items()]
 
 
 @dataclass(frozen=True)
@@ -192,21 +188,14 @@ def profile(source: OpenTable, names: Collection[str]) -> dict[str, Facts]:
 
 def _with_odd_texts(source: OpenTable, facts: Mapping[str, Facts]) -> dict[str, Facts]:
     """The facts on columns of numbers with texts among them, and those texts, or the first of very many."""
-    names = [
-        name
-        for name, found in facts.items()
-        if found.numeric and found.infinite + found.numbers < found.present
-    ]
+    names = [name for name, found in facts.items() if found.numeric and found.infinite + found.numbers < found.present]
     if not names:
         return {}
     raw, text = cols(names), pl.String()
     odd = source.frame.select(pl.when(parsed(raw, text, source.decimal).is_null()).then(cleaned(raw, text)))
     held = odd.filter(pl.any_horizontal(pl.all().is_not_null())).collect(engine="streaming")
     texts = zip(held.columns, held, strict=True)
-    return {
-        n: replace(facts[n], odd=tuple(sorted({*column.drop_nulls()})[: ODD_TEXTS + 1]))
-        for n, column in texts
-    }
+    return {n: replace(facts[n], odd=tuple(sorted({*column.drop_nulls()})[: ODD_TEXTS + 1])) for n, column in texts}
 
 
 def _candidates(source: OpenTable, names: Sequence[str]) -> dict[str, list[str]]:
@@ -240,9 +229,7 @@ def infer(name: str, dtype: Any, facts: Facts, notes: list[str]) -> Column:
     fits = [form for form, count in facts.dates.items() if count == facts.present]
     if fits and facts.numbers < facts.present:
         if {"%m/%d", "%d/%m"} <= {form[:5] for form in fits}:
-            notes.append(
-                f"{name!r} has dates like {facts.low!r}, read as month/day/year; write 2024-12-31 to be sure."
-            )
+            notes.append(f"{name!r} has dates like {facts.low!r}, read as month/day/year; write 2024-12-31 to be sure.")
         return Column(name, "date", fits[0])
     if facts.infinite:
         notes.append(f"infinite values of {name!r} count as missing: {facts.infinite:,}.")

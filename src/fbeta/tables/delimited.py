@@ -79,9 +79,7 @@ def inspect(path: Path, folder: Path, delimiter: str | None = None) -> Delimited
         raise TableError(f"{path} ends in the middle of a row: it is truncated, copy or export it again.")
     decimal = _decimal(found, sample)
     if decimal == ",":
-        notes.append(
-            f"{path.name} has numbers with a comma; it was read as the decimal sign, not as thousands."
-        )
+        notes.append(f"{path.name} has numbers with a comma; it was read as the decimal sign, not as thousands.")
     return Delimited(plain, found, decimal, names, skip, tuple(sample), tuple(notes))
 
 
@@ -159,9 +157,7 @@ def _as_utf8(plain: Path, folder: Path, path: Path, notes: list[str]) -> Path:
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         _write(copy, (chunk.decode("latin-1").encode() for chunk in _chunks(plain)))
-        notes.append(
-            f"{path.name} is not in UTF-8: it was read as Latin-1; save it as UTF-8 if letters look wrong."
-        )
+        notes.append(f"{path.name} is not in UTF-8: it was read as Latin-1; save it as UTF-8 if letters look wrong.")
         return copy
     return plain
 
@@ -183,9 +179,7 @@ def _names(header: tuple[str, ...], path: Path, asked: str | None) -> tuple[str,
             remedy = "leave the delimiter out to have it found"
         raise TableError(f"{path} has one column only ({listed(names)}): {remedy}.")
     if all(map(is_number, names)) and names != tuple(map(str, range(len(names)))):
-        raise TableError(
-            f"{path} begins with numbers ({listed(names)}): give it a first line with column names."
-        )
+        raise TableError(f"{path} begins with numbers ({listed(names)}): give it a first line with column names.")
     named = tuple(name or f"column {i}" for i, name in enumerate(names, 1))
     twice = [name for name, count in Counter(named).items() if count > 1]
     if twice:

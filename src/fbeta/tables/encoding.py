@@ -190,9 +190,7 @@ class Encoder:
         except TableError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise TableError(
-                f"an encoder's description is damaged ({error!r}): fit the model again."
-            ) from error
+            raise TableError(f"an encoder's description is damaged ({error!r}): fit the model again.") from error
 
 
 def _part(data: Mapping[str, Any]) -> Scaled | OneHot:

@@ -120,9 +120,7 @@ def folds(
         )
     if groups is not None:
         if np.shape(groups) != classes.shape[:1]:
-            raise ValueError(
-                f"groups must name one group per row; got {np.shape(groups)} for {len(classes)} rows."
-            )
+            raise ValueError(f"groups must name one group per row; got {np.shape(groups)} for {len(classes)} rows.")
         if (count := len(np.unique(np.asarray(groups)))) < n:
             raise ValueError(f"{count} groups cannot fill {n} folds; use fewer folds.")
     dealt = _dealt(classes, n, groups, seed)
@@ -145,15 +143,11 @@ def _classes(y: NDArray[Any]) -> NDArray[np.bool_]:
         found: NDArray[np.bool_] = y[:, None] == np.unique(y)[None, :]
         return found
     if y.ndim != 2 or not np.isin(y, (0, 1)).all():
-        raise ValueError(
-            f"y must be a vector of classes or a matrix of labels in {{0, 1}}; got shape {y.shape}."
-        )
+        raise ValueError(f"y must be a vector of classes or a matrix of labels in {{0, 1}}; got shape {y.shape}.")
     return np.concatenate([y == 1, y == 0], axis=1)
 
 
-def _dealt(
-    classes: NDArray[np.bool_], n: int, groups: ArrayLike | None, seed: int | None
-) -> NDArray[np.int64]:
+def _dealt(classes: NDArray[np.bool_], n: int, groups: ArrayLike | None, seed: int | None) -> NDArray[np.int64]:
     """The fold of each row: of each by itself, or of its group."""
     if groups is None:
         rows = np.arange(len(classes))

@@ -186,8 +186,6 @@ def _npz(path: Path) -> OpenTable:
         raise TableError(f"{path} has {x.shape[1]} columns but no rows: save it again.")
     names = [str(n) for n in held.get("features", np.array([f"x{i}" for i in range(x.shape[1])]))]
     if len(names) != x.shape[1] or len({*names, "y"}) <= len(names):
-        raise TableError(
-            f"{path} names its {x.shape[1]} columns by {len(names)} features: give each its own name."
-        )
+        raise TableError(f"{path} names its {x.shape[1]} columns by {len(names)} features: give each its own name.")
     frame = pl.DataFrame({n: x[:, i] for i, n in enumerate(names)} | {"y": y})
     return OpenTable(path, frame.lazy(), (*names, "y"))

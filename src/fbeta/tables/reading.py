@@ -94,18 +94,14 @@ def _table(source: OpenTable, roles: Roles, positive: str | None, duplicates: bo
         frame = _collect(source, roles, columns, classes, facts)
     except READER_ERRORS as error:
         raise source.fault(error) from error
-    y, group, time = (
-        frame.drop_in_place(n) if n in frame.columns else None for n in ("\0y", "\0group", "\0time")
-    )
+    y, group, time = (frame.drop_in_place(n) if n in frame.columns else None for n in ("\0y", "\0group", "\0time"))
     assert y is not None
     target = y.to_numpy().astype(np.int8)
     if counting := _row_numbers(frame, columns, facts):
         notes.append(f"{_count_of(counting)} that only counts the rows: {listed(counting)} dropped.")
         columns = [column for column in columns if column.name not in counting]
     if not columns:
-        raise TableError(
-            f"{source.path} has no column to learn from: {' '.join(notes[1:]) or 'add features.'}"
-        )
+        raise TableError(f"{source.path} has no column to learn from: {' '.join(notes[1:]) or 'add features.'}")
     frame = frame[:, [column.name for column in columns]]
     _say_missing(frame, notes)
     if found := leaks(frame, target):
@@ -115,9 +111,7 @@ def _table(source: OpenTable, roles: Roles, positive: str | None, duplicates: bo
             "known yet when you predict."
         )
     if time is not None and (missing := time.null_count()):
-        raise TableError(
-            f"{roles.time!r} is missing in {missing:,} of {len(time):,} rows: fill it, or leave them out."
-        )
+        raise TableError(f"{roles.time!r} is missing in {missing:,} of {len(time):,} rows: fill it, or leave them out.")
     times = None if time is None else time.to_numpy().astype(np.float64)
     groups = _groups(frame, target, group, roles.group, duplicates, notes)
     roles = replace(roles, positive=classes.positive, negative=classes.negative)
@@ -131,9 +125,7 @@ def _check(source: OpenTable, roles: Roles) -> None:
         need_column(source, filter(None, [name]), f"{what} column")
     need_column(source, roles.dropped, "dropped column")
     if len({*taken, *roles.dropped}) < len(taken) + len({*roles.dropped}):
-        raise TableError(
-            f"target, group, time and dropped columns must differ: {listed([*taken, *roles.dropped])}."
-        )
+        raise TableError(f"target, group, time and dropped columns must differ: {listed([*taken, *roles.dropped])}.")
 
 
 def _collect(
@@ -232,9 +224,7 @@ def _say_missing(frame: pl.DataFrame, notes: list[str]) -> None:
     if missing:
         most = sorted(missing, key=lambda n: -missing[n])
         parts = {n: f"{missing[n] / frame.height:.0%}".replace("%", " %") for n in most[:LISTED]}
-        shares = ", ".join(
-            f"{n!r} {'< 1 %' if missing[n] < 0.01 * frame.height else parts[n]}" for n in parts
-        )
+        shares = ", ".join(f"{n!r} {'< 1 %' if missing[n] < 0.01 * frame.height else parts[n]}" for n in parts)
         more = f" and {len(most) - LISTED} more" if len(most) > LISTED else ""
         notes.append(
             f"values are missing in {len(missing)} of {frame.width} columns ({shares}{more}): each is filled, "
@@ -257,9 +247,7 @@ def _groups(
     if copies and duplicates:
         notes.append(f"{copies:,} rows have the same features as another: a split keeps them together.")
     if mixed := int(size[(positives > 0) & (positives < size)].sum()):
-        notes.append(
-            f"{mixed:,} rows have the features of a row of the other class: no model gets them all right."
-        )
+        notes.append(f"{mixed:,} rows have the features of a row of the other class: no model gets them all right.")
     own = equal if duplicates else np.arange(len(y))
     if given is None:
         return own

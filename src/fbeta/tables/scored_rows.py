@@ -69,9 +69,7 @@ def _read(source: OpenTable, target: str, wanted: Sequence[str], positive: str |
 def _number(source: OpenTable, name: str) -> pl.Expr:
     dtype = source.dtypes[name]
     if dtype.is_nested() or dtype.is_temporal() or dtype == pl.Binary:
-        raise TableError(
-            f"{source.path}: column {name!r} is of type {dtype}, not of numbers: choose another."
-        )
+        raise TableError(f"{source.path}: column {name!r} is of type {dtype}, not of numbers: choose another.")
     return parsed(col(name), dtype, source.decimal).alias(name)
 
 

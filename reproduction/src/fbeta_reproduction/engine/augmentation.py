@@ -43,9 +43,7 @@ def pack(rows: Any, down: Any = 0, right: Any = 0, flip: Any = 0) -> NDArray[np.
     rows = np.asarray(rows, dtype=np.int64)
     if rows.size and rows.max() >= 1 << 20:
         raise ValueError(f"At most {1 << 20:,} images fit into the engine; got row {rows.max():,}.")
-    packed = (
-        rows | (np.asarray(down) + ZERO) << 20 | (np.asarray(right) + ZERO) << 25 | np.asarray(flip) << 30
-    )
+    packed = rows | (np.asarray(down) + ZERO) << 20 | (np.asarray(right) + ZERO) << 25 | np.asarray(flip) << 30
     result: NDArray[np.int32] = packed.astype(np.int32)
     return result
 
@@ -64,10 +62,7 @@ def epoch(rows: NDArray[np.int64], image: int, size: int, pad: int, *key: int) -
     places = np.uint64(image + 2 * pad - size + 1)
     down, right = (luck >> np.uint64(8)) % places, (luck >> np.uint64(32)) % places
     return pack(
-        order,
-        down.astype(np.int64) - pad,
-        right.astype(np.int64) - pad,
-        (luck & np.uint64(1)).astype(np.int64),
+        order, down.astype(np.int64) - pad, right.astype(np.int64) - pad, (luck & np.uint64(1)).astype(np.int64)
     )
 
 

@@ -104,9 +104,7 @@ class ImageStack(nn.Module):
         self.mean = torch.from_numpy(np.stack([means[m.key] for m in self.members])).to(self.device, exact)
         self.rate = torch.zeros(runs, dtype=exact, device=self.device)
         packed = [layout.pack(m.weights) for m in self.members]
-        self.params, self.small = (
-            torch.stack(part).to(self.device, exact) for part in zip(*packed, strict=True)
-        )
+        self.params, self.small = (torch.stack(part).to(self.device, exact) for part in zip(*packed, strict=True))
         self.velocity, self.small_velocity = torch.zeros_like(self.params), torch.zeros_like(self.small)
         self.grads, self.small_grads = torch.zeros_like(self.params), torch.zeros_like(self.small)
         self.shadow = self.params.to(self.dtype) if self.dtype != exact else None
@@ -118,9 +116,7 @@ class ImageStack(nn.Module):
         self.middle = torch.from_numpy(middle).to(self.device)
         self.eval_batch = min(eval_batch, len(images))
         self.logits = torch.zeros(runs, len(images), dtype=exact, device=self.device)
-        self.lines = [
-            torch.zeros(2, runs, norm.channels, dtype=exact, device=self.device) for norm in layout.norms()
-        ]
+        self.lines = [torch.zeros(2, runs, norm.channels, dtype=exact, device=self.device) for norm in layout.norms()]
         self._graphs: dict[tuple[str, int], torch.cuda.CUDAGraph] = {}
         self._pool: Any = None
 
@@ -138,9 +134,7 @@ class ImageStack(nn.Module):
 
     def _augment(self, order: Tensor) -> Tensor:
         net = self.layout
-        result: Tensor = self.kernels.augment(
-            self.images, order, self.mean, net.input_shape, net.pad, self.dtype
-        )
+        result: Tensor = self.kernels.augment(self.images, order, self.mean, net.input_shape, net.pad, self.dtype)
         return result
 
     def _step(self, batch: int) -> None:
@@ -159,11 +153,7 @@ class ImageStack(nn.Module):
         with torch.enable_grad():
             (d,) = torch.autograd.grad(self.objective(z, y), z)
         d = k.head_back(
-            d,
-            a,
-            net.head_weight(self.small),
-            net.head_weight(self.small_grads),
-            net.head_bias(self.small_grads),
+            d, a, net.head_weight(self.small), net.head_weight(self.small_grads), net.head_bias(self.small_grads)
         )
         for block in reversed(net.blocks):
             d = self._block_back(d, block, kept.pop())
@@ -180,11 +170,7 @@ class ImageStack(nn.Module):
         a1 = self.kernels.activate(h1, s1)
         h2, s2 = self._conv_norm(a1, block.conv2, block.norm2)
         around = None if block.around is None else self._conv_norm(x, *block.around)
-        out = (
-            self.kernels.activate(h2, s2, x, None)
-            if around is None
-            else self.kernels.activate(h2, s2, *around)
-        )
+        out = self.kernels.activate(h2, s2, x, None) if around is None else self.kernels.activate(h2, s2, *around)
         return _Kept(x, h1, s1, a1, h2, s2, around, out)
 
     def _norm_back(self, d: Tensor, alive: Tensor | None, h: Tensor, s: Statistics, norm: Norm) -> Tensor:
@@ -273,9 +259,7 @@ class ImageStack(nn.Module):
     def train_epoch(self) -> None:
         """Train all runs for one epoch, each in its own random order."""
         orders = {
-            key: augmentation.epoch(
-                split.train, self.image_size, self.layout.image, self.pad, *key, self.epoch
-            )
+            key: augmentation.epoch(split.train, self.image_size, self.layout.image, self.pad, *key, self.epoch)
             for key, split in self._keys.items()
         }
         order = np.stack([orders[m.key] for m in self.members])
@@ -298,8 +282,7 @@ class ImageStack(nn.Module):
     def state(self) -> dict[str, Tensor]:
         """All that training changes, on the device."""
         own = {
-            name: getattr(self, name)
-            for name in ("params", "velocity", "small", "small_velocity", "running", "cursor")
+            name: getattr(self, name) for name in ("params", "velocity", "small", "small_velocity", "running", "cursor")
         }
         if self.shadow is not None:
             own["shadow"] = self.shadow

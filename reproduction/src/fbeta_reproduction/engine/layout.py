@@ -161,9 +161,7 @@ class Layout:
         channels = width
         for stage, depth in enumerate(self.architecture.blocks):
             for i in range(depth):
-                self.blocks.append(
-                    self._block(f"layer{stage + 1}.{i}", channels, width << stage, size, stage, i)
-                )
+                self.blocks.append(self._block(f"layer{stage + 1}.{i}", channels, width << stage, size, stage, i))
                 channels, size = width << stage, self.blocks[-1].conv1.rows.out
         self.channels, self.positions = channels, size * size
         self.head = self._take_small(self.architecture.outputs * (channels + 1))
@@ -180,9 +178,7 @@ class Layout:
             around = conv, self._norm(f"{name}.downsample.1", channels)
         return Block(conv1, norm1, conv2, norm2, around)
 
-    def _square(
-        self, name: str, channels_in: int, channels: int, size: int, kernel: int, stride: int
-    ) -> Conv:
+    def _square(self, name: str, channels_in: int, channels: int, size: int, kernel: int, stride: int) -> Conv:
         window = Window.of(size, kernel, stride, kernel // 2)
         steps = (size * size * channels_in, size * channels_in, channels_in)
         return self._conv(name, window, window, channels_in, channels, steps)

@@ -39,11 +39,7 @@ def catalogue(results: Results) -> list[Item]:
     >>> [item.file for item in catalogue(Results(()))]
     ['figure-1-losses.png']
     """
-    return [
-        _LOSSES,
-        *(item for dataset in results.datasets for item in _of(dataset, results)),
-        *_both(results),
-    ]
+    return [_LOSSES, *(item for dataset in results.datasets for item in _of(dataset, results)), *_both(results)]
 
 
 def draw(item: Item, results: Results) -> Any:

@@ -44,8 +44,7 @@ LEGENDS = {
 def draw(results: Results, dataset: str) -> Any:
     """Three rows of panels, a column for each family; all panels of a row have one axis."""
     columns = {
-        title: [g for loss in losses for g in results.family(dataset, loss)]
-        for title, losses in COLUMNS.items()
+        title: [g for loss in losses for g in results.family(dataset, loss)] for title, losses in COLUMNS.items()
     }
     columns = {title: groups for title, groups in columns.items() if groups}
     everything = [g for groups in columns.values() for g in groups]
@@ -62,13 +61,7 @@ def draw(results: Results, dataset: str) -> Any:
         row[0].set_ylabel(measure, fontsize=9.5)
         row[0].set_ylim(0, 1)
         row[-1].text(
-            0.98,
-            0.03,
-            f"dotted: {what}, {level:.3g}",
-            transform=row[-1].transAxes,
-            fontsize=8,
-            color=GREY,
-            ha="right",
+            0.98, 0.03, f"dotted: {what}, {level:.3g}", transform=row[-1].transAxes, fontsize=8, color=GREY, ha="right"
         )
     for ax, (title, groups) in zip(panels[0], columns.items(), strict=True):
         ax.set_title(title, fontsize=10, loc="left", pad=34, fontweight="bold")
@@ -82,9 +75,7 @@ def draw(results: Results, dataset: str) -> Any:
     for ax in panels[2]:
         ax.set_xlabel("epoch", fontsize=9)
         ax.set(xlim=(0, longest), xticks=ticks(longest))
-    fig.suptitle(
-        dataset_name(dataset) + unfinished(everything), fontsize=11.5, fontweight="bold", x=0.005, ha="left"
-    )
+    fig.suptitle(dataset_name(dataset) + unfinished(everything), fontsize=11.5, fontweight="bold", x=0.005, ha="left")
     note(fig, not_a_number(everything))
     return fig
 

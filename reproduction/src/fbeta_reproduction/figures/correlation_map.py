@@ -25,9 +25,7 @@ def draw(results: Results, dataset: str) -> Any:
         ax.imshow(np.sign(values) * values**2, cmap="RdBu_r", vmin=-1.2, vmax=1.2, aspect="auto")
         for (i, j), r in np.ndenumerate(values):
             dark = abs(r) > 0.85
-            ax.text(
-                j, i, number(r, 2), ha="center", va="center", fontsize=8.5, color="white" if dark else "black"
-            )
+            ax.text(j, i, number(r, 2), ha="center", va="center", fontsize=8.5, color="white" if dark else "black")
             if groups[i].run.beta == BETAS[j]:
                 box = Rectangle((j - 0.46, i - 0.44), 0.92, 0.88, fill=False, ec="black", lw=1.6)
                 ax.add_patch(box)

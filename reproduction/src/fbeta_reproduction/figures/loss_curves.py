@@ -43,12 +43,7 @@ def draw(_: Results) -> Any:
     _title(d, "d", f"Surrogate of one output s for all rows, p = {P:g}")
     d.set(xlabel="output s for every row", ylabel="loss above that at s = 1", xlim=(0, 1), ylim=(0, 3))
     d.annotate(
-        "all positive",
-        (1, 0),
-        (0.8, 0.9),
-        fontsize=8.5,
-        ha="center",
-        arrowprops={"arrowstyle": "->", "color": "0.35"},
+        "all positive", (1, 0), (0.8, 0.9), fontsize=8.5, ha="center", arrowprops={"arrowstyle": "->", "color": "0.35"}
     )
     for ax in (c, d):
         above(ax, beta_handles())

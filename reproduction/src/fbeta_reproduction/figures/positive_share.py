@@ -35,13 +35,7 @@ def legend(fig: Any, panels: list[tuple[str, list[Repeats]]], text: str = "") ->
     """Which colour is which family, in a row over all panels."""
     there = {g.run.loss for _, groups in panels for g in groups}
     found = {k: LOSS_NAMES[k] for k in (*WITH, *WITHOUT) if k in there}
-    look = {
-        "frameon": False,
-        "fontsize": 8.5,
-        "handlelength": 1.6,
-        "columnspacing": 1.2,
-        "borderaxespad": 0.1,
-    }
+    look = {"frameon": False, "fontsize": 8.5, "handlelength": 1.6, "columnspacing": 1.2, "borderaxespad": 0.1}
     fig.legend(handles=family_handles(found), loc="outside upper right", ncols=6, **look)
     fig.suptitle(text, fontsize=10.5, fontweight="bold", x=0.005, ha="left")
 

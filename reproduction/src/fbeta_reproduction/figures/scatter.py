@@ -35,20 +35,11 @@ def draw(results: Results, dataset: str, family: str) -> Any:
         plain(ax)
         ax.set_ylabel(f"{score_name(score)} score", fontsize=9)
         ax.set_title(
-            f"({letter}) {FAMILIES[family]} against {score_name(score)}: Pearson’s r",
-            fontsize=10,
-            loc="left",
-            pad=22,
+            f"({letter}) {FAMILIES[family]} against {score_name(score)}: Pearson’s r", fontsize=10, loc="left", pad=22
         )
         row = {"loc": "lower left", "bbox_to_anchor": (-0.02, 1), "ncols": 4, "borderaxespad": 0.1}
         legend = ax.legend(
-            handles=handles,
-            fontsize=8,
-            frameon=False,
-            handletextpad=0,
-            columnspacing=0.7,
-            borderpad=0.2,
-            **row,
+            handles=handles, fontsize=8, frameon=False, handletextpad=0, columnspacing=0.7, borderpad=0.2, **row
         )
         for text, g in zip(legend.get_texts(), groups, strict=True):
             if g.run.beta == score:

@@ -6,16 +6,7 @@ from typing import Any
 
 from matplotlib.lines import Line2D
 
-from fbeta_reproduction.figures.style import (
-    GREY,
-    colour,
-    figure,
-    not_a_number,
-    note,
-    plain,
-    repeats,
-    unfinished,
-)
+from fbeta_reproduction.figures.style import GREY, colour, figure, not_a_number, note, plain, repeats, unfinished
 from fbeta_reproduction.naming import dataset_name, loss_name, median, score_name
 from fbeta_reproduction.protocol import BETAS
 from fbeta_reproduction.results.folder import Results
@@ -46,9 +37,7 @@ def draw(results: Results, dataset: str) -> Any:
         Line2D([], [], color=GREY, marker="o", ls="none", mfc="white", ms=5, label="cut ½"),
         Line2D([], [], color=GREY, marker="D", ls="none", ms=5, label="cut of the validation rows"),
     ]
-    fig.legend(
-        handles=handles, loc="outside upper right", ncols=2, frameon=False, fontsize=9, borderaxespad=0.1
-    )
+    fig.legend(handles=handles, loc="outside upper right", ncols=2, frameon=False, fontsize=9, borderaxespad=0.1)
     fig.suptitle(
         f"{dataset_name(dataset)} ({repeats(list(groups))}{unfinished(list(groups))})",
         fontsize=10.5,

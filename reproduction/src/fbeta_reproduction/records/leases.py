@@ -214,9 +214,7 @@ def owner(folder: Path, id: str, patience: float = 600.0) -> Owner | None:
     ...     owner(claims.folder, "a").pid == os.getpid(), owner(claims.folder, "b")
     (True, None)
     """
-    held = (
-        path for path, beat in _entries(folder / _flat(id)) if not _stale(path, beat, time.time(), patience)
-    )
+    held = (path for path, beat in _entries(folder / _flat(id)) if not _stale(path, beat, time.time(), patience))
     return next((Owner.read(path.name) for path in held), None)
 
 

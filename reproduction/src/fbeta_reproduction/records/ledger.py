@@ -151,24 +151,18 @@ class Ledger:
         self.check_claim(id)
         file = self._files.get(id)
         if file is None:
-            raise NotHeldError(
-                f"{id} was not begun here; call begin first, which says how many epochs it has."
-            )
+            raise NotHeldError(f"{id} was not begun here; call begin first, which says how many epochs it has.")
         rows = [rows] if isinstance(rows, str) else list(rows)
         for epoch, row in enumerate(rows, start=file.epochs + 1):
             if numbers(row, epoch, file.columns) is None or row.split() != [row]:
-                raise ValueError(
-                    f"Epoch {epoch} of {id} must be a line of {file.columns} numbers; got {row!r}."
-                )
+                raise ValueError(f"Epoch {epoch} of {id} must be a line of {file.columns} numbers; got {row!r}.")
         data = "".join(f"{row}\n" for row in rows).encode()
         path = self.path(id)
         there = os.open(path, os.O_WRONLY | os.O_APPEND)
         try:
             # Somebody else's rows would be between ours: this process slept and lost its claim.
             if (os.fstat(there).st_ino, os.fstat(there).st_size) != (file.inode, file.size):
-                raise NotHeldError(
-                    f"{path} was changed by somebody else; this process must not go on with {id}."
-                )
+                raise NotHeldError(f"{path} was changed by somebody else; this process must not go on with {id}.")
             if os.write(there, data) < len(data):
                 os.ftruncate(there, file.size)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
@@ -202,9 +196,7 @@ class Ledger:
         whole = head + b"".join(data.splitlines(keepends=True)[2 : 2 + epochs])
         if whole != data or not path.exists():
             write(path, whole)
-        self._files[id] = _File(
-            head.count(b",", head.index(b"\n")) + 1, epochs, len(whole), path.stat().st_ino
-        )
+        self._files[id] = _File(head.count(b",", head.index(b"\n")) + 1, epochs, len(whole), path.stat().st_ino)
 
     def check_claim(self, id: str) -> None:
         """NotHeldError if a run is not this process's to write."""
@@ -246,9 +238,7 @@ def _settle(folder: Path, protocol: dict[str, Any]) -> None:
         others = sorted(x.name for x in folder.iterdir() if x.name[0] != ".") if folder.exists() else []
         if not path.exists():
             if others:
-                raise ValueError(
-                    f"{folder} holds other things ({others[0]}, …), no protocol.json; {_REMEDY}."
-                )
+                raise ValueError(f"{folder} holds other things ({others[0]}, …), no protocol.json; {_REMEDY}.")
             write(path, (json.dumps(protocol, indent=1) + "\n").encode())
     check(folder, protocol)
 

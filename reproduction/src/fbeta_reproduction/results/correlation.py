@@ -89,7 +89,4 @@ def table(g: Repeats, name: str = "Pearson’s r") -> list[list[float]]:
 def off_plateau(g: Repeats) -> list[list[float]]:
     """Pearson's r over the epochs off the plateau alone: with those on it, two clusters make any r large."""
     rows = [r for r in g.results if (~r.on_plateau).sum() >= ENOUGH]
-    return [
-        [pearson(r.loss[~r.on_plateau], r.score("train", beta)[~r.on_plateau]) for r in rows]
-        for beta in BETAS
-    ]
+    return [[pearson(r.loss[~r.on_plateau], r.score("train", beta)[~r.on_plateau]) for r in rows] for beta in BETAS]

@@ -95,9 +95,7 @@ class Results:
 
     def of(self, dataset: str, *kinds: Kind) -> tuple[Repeats, ...]:
         """The groups of a data set, of some kinds or of all, in the order of tables."""
-        return tuple(
-            g for g in self.groups if g.run.dataset == dataset and (not kinds or kind(g.run) in kinds)
-        )
+        return tuple(g for g in self.groups if g.run.dataset == dataset and (not kinds or kind(g.run) in kinds))
 
     def find(self, dataset: str, loss: str, beta: float | None = None, **fields: Any) -> Repeats | None:
         """The group with this loss and otherwise the paper's settings, or those given."""
@@ -125,9 +123,7 @@ def read(folder: Path) -> Results:
     FileNotFoundError: There is no results folder nowhere; train some runs first, or give another.
     """
     if not folder.is_dir():
-        raise FileNotFoundError(
-            f"There is no results folder {folder}; train some runs first, or give another."
-        )
+        raise FileNotFoundError(f"There is no results folder {folder}; train some runs first, or give another.")
     ledger.check(folder, PROTOCOL)
     groups: dict[tuple[str, str], list[RunResult]] = {}
     for id in ledger.ids(folder):
@@ -161,8 +157,7 @@ def _group(found: list[RunResult]) -> Repeats:
     longest = max(r.run.epochs for r in found)
     found.sort(key=lambda r: r.run.repeat)
     return Repeats(
-        tuple(r for r in found if r.run.epochs == longest),
-        tuple(r for r in found if r.run.epochs < longest),
+        tuple(r for r in found if r.run.epochs == longest), tuple(r for r in found if r.run.epochs < longest)
     )
 
 

@@ -51,9 +51,7 @@ def row(
     broken = any(bool(np.isnan(z[split]).any()) for split in SPLITS)
     for split in SPLITS:
         _count(counts, split, z[split], y[split], np.nan if broken else 0.0)
-    cuts, at = (
-        curve(z["val"], y["val"]) if not broken else (np.array([np.nan]), Confusion(0.0, 0.0, 0.0, 0.0))
-    )
+    cuts, at = curve(z["val"], y["val"]) if not broken else (np.array([np.nan]), Confusion(0.0, 0.0, 0.0, 0.0))
     for beta in BETAS:
         # The first of equal scores, which has the fewest positives, as `fbeta.tune` has it.
         cut = float(cuts[np.argmax(FBeta(beta)(at))])
@@ -62,9 +60,7 @@ def row(
     return counts
 
 
-def _count(
-    counts: dict[str, float | int], name: str, z: NDArray[np.float32], y: NDArray[np.bool_], cut: float
-) -> None:
+def _count(counts: dict[str, float | int], name: str, z: NDArray[np.float32], y: NDArray[np.bool_], cut: float) -> None:
     # A cut midway between two single-precision logits needs double precision to stay there; NaN is below.
     positive = z >= np.float64(cut)
     hits = int(np.count_nonzero(positive & y))

@@ -21,9 +21,7 @@ def bytes_per_run(layout: Layout, batch: int = 100, eval_batch: int = 500) -> in
     93
     """
     stem = layout.stem.rows.out * layout.stem.cols.out * layout.stem.channels_out
-    blocks = sum(
-        (4 + 2 * (b.around is not None)) * b.conv1.rows.out**2 * b.conv1.channels_out for b in layout.blocks
-    )
+    blocks = sum((4 + 2 * (b.around is not None)) * b.conv1.rows.out**2 * b.conv1.channels_out for b in layout.blocks)
     step = 2 * batch * (3 * stem + blocks + int(np.prod(layout.input_shape)))
     look = 2 * eval_batch * (2 * stem + int(np.prod(layout.input_shape)))
     return layout.kernels * 14 + max(step, look)

@@ -75,9 +75,7 @@ def execute(
                 size = fits
             runs = _claim(ledger, left, size)
             if not runs:
-                say(
-                    f"Others train the last {len(left)} runs now; if they stop, the same command goes on with them."
-                )
+                say(f"Others train the last {len(left)} runs now; if they stop, the same command goes on with them.")
                 return False
             if not images and device.type == "cuda":
                 say("The GPU's kernels are built first; that takes a minute or so, once on a machine.")

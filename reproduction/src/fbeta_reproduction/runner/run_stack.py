@@ -46,8 +46,7 @@ class RunStack:
     def __init__(self, runs: Sequence[Run], images: BinaryImages, device: torch.device) -> None:
         self.runs, self.images = runs, images
         self.splits = {
-            r: Holdout.draw(images.trained, PROTOCOL["validation"], (SPLIT, r))
-            for r in {run.repeat for run in runs}
+            r: Holdout.draw(images.trained, PROTOCOL["validation"], (SPLIT, r)) for r in {run.repeat for run in runs}
         }
         self.test = np.arange(images.trained, len(images.target))
         layout = layout_of(runs[0])

@@ -43,15 +43,7 @@ def plan(
     return protocol.plan(datasets, presets, repeats, epochs, precision)
 
 
-def run(
-    runs: list[Run],
-    results: Path,
-    device: str,
-    at_once: int,
-    part: str,
-    minutes: float | None,
-    yes: bool,
-) -> bool:
+def run(runs: list[Run], results: Path, device: str, at_once: int, part: str, minutes: float | None, yes: bool) -> bool:
     """Train a plan, or a part of it, with a progress bar; True if it is done."""
     chosen = set(shard([run.id for run in runs], part))
     runs = [run for run in runs if run.id in chosen]
@@ -88,9 +80,7 @@ def _warn_of_days(runs: list[Run], results: Path, device: torch.device) -> None:
     guess = 0.0
     for dataset, stem in sorted({(run.dataset, run.stem) for run in left}):
         mine = [run for run in left if (run.dataset, run.stem) == (dataset, stem)]
-        guess += seconds_per_epoch(mine[0], BinaryImages.load(dataset), device) * sum(
-            run.epochs for run in mine
-        )
+        guess += seconds_per_epoch(mine[0], BinaryImages.load(dataset), device) * sum(run.epochs for run in mine)
     if guess > LONG:
         raise ValueError(
             f"without a GPU these {len(left)} runs take about {_span(guess)} here (a step of each network was "

@@ -7,16 +7,7 @@ from collections.abc import Callable, Sequence
 
 from scipy import stats
 
-from fbeta_reproduction.naming import (
-    beta_name,
-    full_name,
-    listed,
-    loss_name,
-    median,
-    number,
-    score_name,
-    spread,
-)
+from fbeta_reproduction.naming import beta_name, full_name, listed, loss_name, median, number, score_name, spread
 from fbeta_reproduction.protocol import PAPER
 from fbeta_reproduction.results.folder import Repeats, Results
 from fbeta_reproduction.results.run_result import RunResult
@@ -42,9 +33,7 @@ def bce_fails(results: Results) -> Claim:
     found = unmeasured(dataset)
     if g is not None:
         failed = len(g.results) - g.learned
-        verdict: Verdict = (
-            "holds" if failed == len(g.results) else "holds in part" if failed else "does not hold"
-        )
+        verdict: Verdict = "holds" if failed == len(g.results) else "holds in part" if failed else "does not hold"
         others = [o for o in results.of(dataset) if "bce" in o.run.loss and o is not g]
         fine = [o for o in others if o.learned == len(o.results)]
         found = judge(
@@ -130,9 +119,7 @@ def _after_leaving(r: RunResult) -> float:
     return r.converged - (r.left or 0) if math.isfinite(r.converged) else math.inf
 
 
-def _longer(
-    slow: Sequence[Repeats], fast: Sequence[Repeats], time: Callable[[RunResult], float]
-) -> tuple[float, str]:
+def _longer(slow: Sequence[Repeats], fast: Sequence[Repeats], time: Callable[[RunResult], float]) -> tuple[float, str]:
     """Whether runs of `slow` take longer than runs of `fast` (1, ½ or 0), and the numbers."""
     a, b = ([time(r) for g in groups for r in g.results] for groups in (slow, fast))
     share = superiority(a, b)
@@ -163,9 +150,7 @@ def _difference(a: Repeats, b: Repeats) -> str:
     """How much more a reaches than b under the same split and initial weights."""
     pairs = dict(zip((r.run.repeat for r in b.results), b.scores("val"), strict=True))
     differences = [
-        x - pairs[r.run.repeat]
-        for r, x in zip(a.results, a.scores("val"), strict=True)
-        if r.run.repeat in pairs
+        x - pairs[r.run.repeat] for r, x in zip(a.results, a.scores("val"), strict=True) if r.run.repeat in pairs
     ]
     return f"{spread(differences)} less" if differences else "not comparable"
 

@@ -106,8 +106,7 @@ def html(block: Block, data: dict[str, str]) -> str:
         case DataTable(heading, rows, left):
             head = "".join(_cell("th", text, i < left) for i, text in enumerate(heading))
             body = "\n".join(
-                "<tr>" + "".join(_cell("td", text, i < left) for i, text in enumerate(row)) + "</tr>"
-                for row in rows
+                "<tr>" + "".join(_cell("td", text, i < left) for i, text in enumerate(row)) + "</tr>" for row in rows
             )
             return f'<div class="wide"><table>\n<tr>{head}</tr>\n{body}\n</table></div>'
         case Picture(file, title, caption):

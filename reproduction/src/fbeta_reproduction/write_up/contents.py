@@ -65,9 +65,7 @@ def document(results: Results) -> list[Block]:
         *_pictures(items, "survival", "share"),
         *plateau_tables(results),
         Heading("Protocol"),
-        Text(
-            "What the paper says in its section 5.1, and what was done; where it is silent, the choice is ours."
-        ),
+        Text("What the paper says in its section 5.1, and what was done; where it is silent, the choice is ours."),
         DataTable(("", "paper", "here"), protocol_table(), left=3),
         Heading("Other readings of the text"),
         *readings(results),
@@ -91,10 +89,7 @@ def terminal(results: Results) -> str:
     for dataset in results.datasets:
         groups = results.of(dataset, "faithful", "beside")
         if groups:
-            lines += [
-                "",
-                f"{dataset_name(dataset)}: training loss against training score, median of the repeats",
-            ]
+            lines += ["", f"{dataset_name(dataset)}: training loss against training score, median of the repeats"]
             lines.append(" " * 30 + "".join(f"{name:<30}" for name in CORRELATIONS).rstrip())
             lines.append(f"{'loss (left the plateau)':<30}" + _scores().rstrip())
         for g in groups:

@@ -22,9 +22,7 @@ def machines(results: Results) -> list[Block]:
     for key, some in found.items():
         epochs, seconds = sum(len(r.epochs) for r in some), sum(r.seconds for r in some)
         at_once = sorted({int(r.machine["runs at once"]) for r in some if "runs at once" in r.machine})
-        span = (
-            "–" if not at_once else f"{at_once[0]}" if len(at_once) == 1 else f"{at_once[0]} to {at_once[-1]}"
-        )
+        span = "–" if not at_once else f"{at_once[0]}" if len(at_once) == 1 else f"{at_once[0]} to {at_once[-1]}"
         each = number(seconds / epochs, 2) if epochs else "–"
         rows.append((*key, span, f"{len(some)}", f"{epochs}", each, number(seconds / 3600, 2)))
     total = sum(r.seconds for r in results)

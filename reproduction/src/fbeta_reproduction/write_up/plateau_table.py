@@ -48,9 +48,7 @@ def _row(g: Repeats) -> tuple[str, ...] | None:
         return None
     on = early(g)
     s = staying(g.everyone)
-    back = sum(
-        r.left is not None and bool(r.on_plateau[-LAST:][r.epochs[-LAST:] > r.left].any()) for r in g.results
-    )
+    back = sum(r.left is not None and bool(r.on_plateau[-LAST:][r.epochs[-LAST:] > r.left].any()) for r in g.results)
     return (
         loss_name(g.run),
         f"{len(seen)}",

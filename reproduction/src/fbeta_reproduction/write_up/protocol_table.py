@@ -24,11 +24,7 @@ def protocol_table() -> tuple[tuple[str, str, str], ...]:
         ),
         ("outputs", "softmax over two", "the same; f ≥ ½ is positive"),
         ("initial weights", "random", "torchvision’s distributions, drawn afresh for each repeat"),
-        (
-            "task",
-            "first class (T-shirt/top, airplane) against the rest",
-            "the same; one image in ten is positive",
-        ),
+        ("task", "first class (T-shirt/top, airplane) against the rest", "the same; one image in ten is positive"),
         ("batch", "100", "100"),
         ("optimiser", "SGD, momentum 0.9, weight decay 10⁻⁴", "the same"),
         ("learning rate", "0.01; schedule not named", f"{run.learning_rate:g}, constant"),

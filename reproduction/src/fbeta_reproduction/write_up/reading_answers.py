@@ -66,14 +66,7 @@ def _row(dataset: str, name: str, groups: dict[str, Repeats]) -> tuple[str, ...]
     left = [r.left or float("inf") for r in surrogate.results] if surrogate else []
     scores = (spread(groups[loss].scores("val")) if loss in groups else "–" for loss in COMPARED)
     epochs = next(iter(groups.values())).reached
-    return (
-        dataset_name(dataset),
-        name or "plain",
-        f"{epochs}",
-        spread(left, 0),
-        *scores,
-        COMPARED[_best(groups)],
-    )
+    return (dataset_name(dataset), name or "plain", f"{epochs}", spread(left, 0), *scores, COMPARED[_best(groups)])
 
 
 def _best(groups: dict[str, Repeats]) -> str:

@@ -28,18 +28,10 @@ def final_scores(results: Results) -> list[Block]:
             continue
         names = tuple(score_name(b) for b in BETAS)
         half = [
-            (
-                loss_name(g.run),
-                runs_cell(g),
-                *(score_cell(g, b) for b in BETAS),
-                accuracy_cell(g),
-                share_cell(g),
-            )
+            (loss_name(g.run), runs_cell(g), *(score_cell(g, b) for b in BETAS), accuracy_cell(g), share_cell(g))
             for g in groups
         ]
-        tuned = [
-            (loss_name(g.run), runs_cell(g), *(score_cell(g, b, tuned=True) for b in BETAS)) for g in groups
-        ]
+        tuned = [(loss_name(g.run), runs_cell(g), *(score_cell(g, b, tuned=True) for b in BETAS)) for g in groups]
         blocks += [
             Heading(f"{dataset_name(dataset)}, cut at ½", 3),
             DataTable(("loss", "n", *names, "accuracy", "predicted positive"), tuple(half)),

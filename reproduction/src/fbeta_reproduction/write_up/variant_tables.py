@@ -125,9 +125,7 @@ def _best_remedy(results: Results) -> Text:
         same = [g for g in groups if (g.run.dataset, g.run.beta or 1.0) == setting]
         best = max(same, key=_on_validation)
         firsts.append(best.run.remedy or "q form")
-    counts = ", ".join(
-        f"{name} in {firsts.count(name)}" for name in sorted(set(firsts), key=firsts.count)[::-1]
-    )
+    counts = ", ".join(f"{name} in {firsts.count(name)}" for name in sorted(set(firsts), key=firsts.count)[::-1])
     return Text(
         f"All columns of a row are after as many epochs. By the median validation score at ½, the best remedy "
         f"of {len(settings)} settings (data set and β) is: {counts}. `mix` is `SurrogateLoss(blend=0.5)`."

@@ -67,8 +67,6 @@ def _cuda() -> type[CudaRows] | None:
     try:
         from fbeta.losses.kernels.cuda import CudaRows
     except ImportError:
-        warnings.warn(
-            "Triton is not installed: losses on CUDA run in plain torch, which is slower.", stacklevel=2
-        )
+        warnings.warn("Triton is not installed: losses on CUDA run in plain torch, which is slower.", stacklevel=2)
         return None
     return CudaRows

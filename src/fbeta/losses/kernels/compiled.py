@@ -31,9 +31,7 @@ class CompiledRows(Rows, ABC):
             self.known = float(z.numel())
 
     @abstractmethod
-    def run(
-        self, kernel: str, numbers: Any, soft: bool, factor: float, gradient: bool
-    ) -> tuple[Any, Tensor | None]:
+    def run(self, kernel: str, numbers: Any, soft: bool, factor: float, gradient: bool) -> tuple[Any, Tensor | None]:
         """(Σwℓ, Σw, TP, FP, FN, TN), and factor·w·∂ℓ/∂z if a gradient is wanted; counts are `soft` or hard.
 
         "linear" is the tangent loss at q = 1, of which either the counts or the gradient are wanted. Sums are floats
@@ -98,9 +96,7 @@ class CompiledLoss(torch.autograd.Function):
         """Hand over the gradient, scaled where the incoming one is not 1."""
         rows = ctx.work.rows
 
-        def again() -> (
-            CompiledRows
-        ):  # only where it is needed: torch refuses tensors that were changed in place
+        def again() -> CompiledRows:  # only where it is needed: torch refuses tensors that were changed in place
             return type(rows)(*ctx.saved_tensors, rows.ignore_index)  # type: ignore[no-any-return]
 
         if torch.is_grad_enabled():  # a second derivative is wanted

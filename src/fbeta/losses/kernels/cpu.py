@@ -48,9 +48,7 @@ class CpuRows(CompiledRows):
 
     knows = frozenset({"tangent", "surrogate", "blend", "linear"})
 
-    def __init__(
-        self, z: Tensor, y: Tensor, w: Tensor | None, ignore_index: int | None, check: bool = False
-    ) -> None:
+    def __init__(self, z: Tensor, y: Tensor, w: Tensor | None, ignore_index: int | None, check: bool = False) -> None:
         super().__init__(z, y, w, ignore_index)
         self.check = check
 
@@ -75,9 +73,7 @@ class CpuRows(CompiledRows):
         if kernel == "surrogate":
             terms, weights = numbers
             negative, positive = terms.plain
-            return self._call(
-                _library().fbeta_surrogate, grad, (*negative, *positive, *weights, factor)
-            ), grad
+            return self._call(_library().fbeta_surrogate, grad, (*negative, *positive, *weights, factor)), grad
         return self._call(_library().fbeta_tangent, grad, (*numbers, factor, soft)), grad
 
     def _blend(
@@ -142,10 +138,7 @@ def _load(path: Path) -> ctypes.CDLL | None:
     try:
         library = ctypes.CDLL(str(path))
         for function in (library.fbeta_surrogate, library.fbeta_tangent):
-            function.restype, function.argtypes = (
-                None,
-                [POINTER(_Input), POINTER(c_double), POINTER(c_double)],
-            )
+            function.restype, function.argtypes = (None, [POINTER(_Input), POINTER(c_double), POINTER(c_double)])
         library.fbeta_source.restype = c_char_p
         library.fbeta_level.argtypes = [c_int]
     except (OSError, AttributeError):

@@ -36,20 +36,13 @@ class CudaRows(CompiledRows):
             and not y.is_complex()
             and all(
                 x is None
-                or (
-                    x.device == z.device
-                    and x.shape == z.shape
-                    and x.layout == torch.strided
-                    and x.is_contiguous()
-                )
+                or (x.device == z.device and x.shape == z.shape and x.layout == torch.strided and x.is_contiguous())
                 for x in (z, y, w)
             )
             and (w is None or w.is_floating_point())
         )
 
-    def run(
-        self, kernel: str, numbers: Any, soft: bool, factor: float, gradient: bool
-    ) -> tuple[Tensor, Tensor | None]:
+    def run(self, kernel: str, numbers: Any, soft: bool, factor: float, gradient: bool) -> tuple[Tensor, Tensor | None]:
         """(Σwℓ, Σw, TP, FP, FN, TN), of the surrogate loss (Σwℓ, Σw) alone, and the gradient."""
         z, n, summing = self.z, self.z.numel(), kernel != "linear" or not gradient
         programs = _programs(z) if summing else -(-n // BLOCK)

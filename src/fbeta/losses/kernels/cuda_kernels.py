@@ -13,9 +13,7 @@ from triton.language.extra import libdevice
 
 
 @triton.jit
-def _load(
-    z_ptr, y_ptr, w_ptr, i, mask, ignore, HAS_W: tl.constexpr, HAS_IGNORE: tl.constexpr, REAL: tl.constexpr
-):
+def _load(z_ptr, y_ptr, w_ptr, i, mask, ignore, HAS_W: tl.constexpr, HAS_IGNORE: tl.constexpr, REAL: tl.constexpr):
     """Logits, targets and weights of a block, in the type of the arithmetic; ignored elements weigh nothing."""
     z = tl.load(z_ptr + i, mask=mask, other=0.0).to(REAL)
     raw = tl.load(y_ptr + i, mask=mask, other=0)

@@ -45,9 +45,7 @@ def evaluate(
             out.numpy()[...] = [np.asarray(x) for x in results] if columns else results
         return results  # type: ignore[no-any-return]
     if not columns and tensors[0].is_cuda and ordinary(*tensors):
-        sizes = (
-            x.numel() if isinstance(x, Tensor) and x.ndim else None if x is None else 0 for x in arguments
-        )
+        sizes = (x.numel() if isinstance(x, Tensor) and x.ndim else None if x is None else 0 for x in arguments)
         run = _device_kernel(formula, tuple(sizes))
         if run is not None:
             stored: Tensor = run(arguments, out)

@@ -166,9 +166,7 @@ def _level_lines(m: Metric, p: float, anchors: Anchors | None, pole: Pole | None
 
 
 def _training(m: Metric, p: float, unanchored: str, parallel: bool) -> tuple[LossVerdict, ...]:
-    distance = (
-        "the absolute error, as the pole is at infinity" if parallel else "the log distance to the anchors"
-    )
+    distance = "the absolute error, as the pole is at infinity" if parallel else "the log distance to the anchors"
     verdicts = (
         LossVerdict("TangentLoss", True, "cross entropy whose class costs follow the metric's slopes"),
         LossVerdict("SoftLoss", True, "the metric itself on soft counts; needs large batches"),

@@ -38,10 +38,7 @@ def roc_space(e: Explanation) -> Chart:
     """
     pole = e.pole if e.pole is not None and all(-0.8 <= x <= 1.8 for x in e.pole) else None
     where = "" if e.pole is None else f"pole ({short(e.pole[0], 3)}, {short(e.pole[1], 3)})"
-    u, t = pole or (
-        0.5,
-        0.5,
-    )  # the window is the unit square with a little room, and the pole where it is near
+    u, t = pole or (0.5, 0.5)  # the window is the unit square with a little room, and the pole where it is near
     x, y = (min(-0.03, u - 0.1), max(1.03, u + 0.1)), (min(-0.03, t - 0.12), max(1.0, t + 0.1))
     one_sided = f"{e.level_lines.partition(':')[0]} lines" if e.kind == "one-sided" else ""
     title = f"Equal scores lie on {one_sided or STRAIGHT.get(e.kind, 'curves, without a pole')}"

@@ -67,9 +67,7 @@ def formula(metric: Metric) -> str:
     return " / ".join(parts)
 
 
-def conditions(
-    metric: Metric, anchors: Anchors | None, at: OperatingPoint, prevalence: float
-) -> tuple[Condition, ...]:
+def conditions(metric: Metric, anchors: Anchors | None, at: OperatingPoint, prevalence: float) -> tuple[Condition, ...]:
     r"""The paper's condition on the gradients of q₀ = 1 − t and q₁ = u, for any metric, class-balanced BCE and MAE.
 
     .. math:: -\frac{q_0'}{|1 - q_0 - y_0|} = \frac{q_1'}{|q_1 - x_0|}, \qquad \text{else}\quad

@@ -50,18 +50,12 @@ def _augment(
     shade = tl.minimum(colour, COLOURS - 1)
     row = (packed & 0xFFFFF).to(tl.int64)
     pixel = tl.load(
-        images + row * (HIGH * WIDE * COLOURS) + (line * WIDE + source) * COLOURS + shade,
-        mask=inside,
-        other=0,
+        images + row * (HIGH * WIDE * COLOURS) + (line * WIDE + source) * COLOURS + shade, mask=inside, other=0
     )
-    centre = tl.load(
-        mean + run * (SIZE * SIZE * COLOURS) + (y * SIZE + x) * COLOURS + shade, mask=drawn, other=0.0
-    )
+    centre = tl.load(mean + run * (SIZE * SIZE * COLOURS) + (y * SIZE + x) * COLOURS + shade, mask=drawn, other=0.0)
     bright = pixel.to(tl.float32) / 255.0 - centre
     bright = tl.where(drawn, bright, 0.0)
-    tl.store(
-        out + which * (OUT_H * OUT_W * 4) + i, bright.to(out.dtype.element_ty), mask=i < OUT_H * OUT_W * 4
-    )
+    tl.store(out + which * (OUT_H * OUT_W * 4) + i, bright.to(out.dtype.element_ty), mask=i < OUT_H * OUT_W * 4)
 
 
 def augment(
@@ -114,9 +108,7 @@ def _statistics(
     tl.store(at + RUNNING, old + MOM * (total / (count - 1) - old))
 
 
-def conv_norm(
-    x: Tensor, w: Tensor, c: Conv, gamma: Tensor, beta: Tensor, running: Tensor
-) -> tuple[Tensor, Statistics]:
+def conv_norm(x: Tensor, w: Tensor, c: Conv, gamma: Tensor, beta: Tensor, running: Tensor) -> tuple[Tensor, Statistics]:
     """Convolve, and find the result's mean and 1/σ by channel; `running` ``(R, 2, C)`` follows them."""
     h, seen = conv(x, w, c)
     runs, tiles, _, channels = seen.parts.shape
@@ -150,9 +142,7 @@ def _activate(
     tl.store(y + at, tl.maximum(out, 0.0).to(y.dtype.element_ty), mask=there)
 
 
-def activate(
-    h: Tensor, s: Statistics, around: Tensor | None = None, around_s: Statistics | None = None
-) -> Tensor:
+def activate(h: Tensor, s: Statistics, around: Tensor | None = None, around_s: Statistics | None = None) -> Tensor:
     """relu(scale·h + shift + what goes around)."""
     y = torch.empty_like(h)
     count = h[0].numel()

@@ -292,9 +292,7 @@ def conv(x: Tensor, w: Tensor, c: Conv, tile: Tile | None = None) -> tuple[Tenso
     return y, Seen(parts, t.m, split)
 
 
-def conv_line(
-    x: Tensor, w: Tensor, c: Conv, scale: Tensor, shift: Tensor, around: Tensor | None, relu: bool
-) -> Tensor:
+def conv_line(x: Tensor, w: Tensor, c: Conv, scale: Tensor, shift: Tensor, around: Tensor | None, relu: bool) -> Tensor:
     """Convolve and apply a line per channel, as a network in evaluation does."""
     y = torch.empty(*x.shape[:2], *c.out_shape, dtype=x.dtype, device=x.device)
     ways = forwards(c.rows), forwards(c.cols)

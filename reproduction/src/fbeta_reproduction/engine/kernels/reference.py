@@ -40,9 +40,7 @@ def augment(
     y = at + dy[..., None] - 16  # offsets are stored from −16
     x = torch.where(flip[..., None] > 0, size - 1 - at, at) + dx[..., None] - 16
     inside = ((y >= 0) & (y < h))[..., :, None] & ((x >= 0) & (x < w))[..., None, :]
-    pixels = images[
-        row[..., None, None].long(), y.clamp(0, h - 1)[..., :, None], x.clamp(0, w - 1)[..., None, :]
-    ]
+    pixels = images[row[..., None, None].long(), y.clamp(0, h - 1)[..., :, None], x.clamp(0, w - 1)[..., None, :]]
     bright = torch.where(inside[..., None], pixels.to(mean.dtype) / 255, 0.0) - mean[:, None]
     out = torch.zeros(runs, batch, *shape, dtype=dtype, device=images.device)
     out[:, :, border : border + size, border : border + size, :3] = bright.expand(
@@ -51,9 +49,7 @@ def augment(
     return out
 
 
-def conv_norm(
-    x: Tensor, w: Tensor, c: Conv, gamma: Tensor, beta: Tensor, running: Tensor
-) -> tuple[Tensor, Statistics]:
+def conv_norm(x: Tensor, w: Tensor, c: Conv, gamma: Tensor, beta: Tensor, running: Tensor) -> tuple[Tensor, Statistics]:
     """Convolve, and find the result's mean and 1/σ by channel; `running` ``(R, 2, C)`` follows them."""
 
     def one(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -71,9 +67,7 @@ def conv_norm(
     return out, Statistics(mean, inverse, scale, beta - mean * scale)
 
 
-def conv_line(
-    x: Tensor, w: Tensor, c: Conv, scale: Tensor, shift: Tensor, around: Tensor | None, relu: bool
-) -> Tensor:
+def conv_line(x: Tensor, w: Tensor, c: Conv, scale: Tensor, shift: Tensor, around: Tensor | None, relu: bool) -> Tensor:
     """Convolve and apply a line per channel, as a network in evaluation does."""
 
     def one(x: Tensor, w: Tensor, scale: Tensor, shift: Tensor, around: Tensor | None) -> Tensor:
@@ -84,9 +78,7 @@ def conv_line(
     return _by_run(one, x, w, scale, shift, around)[0]
 
 
-def activate(
-    h: Tensor, s: Statistics, around: Tensor | None = None, around_s: Statistics | None = None
-) -> Tensor:
+def activate(h: Tensor, s: Statistics, around: Tensor | None = None, around_s: Statistics | None = None) -> Tensor:
     """relu(scale·h + shift + what goes around)."""
     if around is not None and around_s is not None:
         around = _by_run(_line, around, around_s.scale, around_s.shift)[0]
@@ -141,12 +133,7 @@ def norm_back(
 
 
 def conv_back_data(
-    d: Tensor,
-    w: Tensor,
-    c: Conv,
-    add: Tensor | None = None,
-    alive: Tensor | None = None,
-    onto: Tensor | None = None,
+    d: Tensor, w: Tensor, c: Conv, add: Tensor | None = None, alive: Tensor | None = None, onto: Tensor | None = None
 ) -> Tensor:
     """The gradient before a convolution, plus `add` where `alive` is positive; or added `onto` a tensor."""
     shape = (d.shape[1], c.channels_in, c.rows.size, c.cols.size)
