@@ -66,11 +66,6 @@ class Chart:
     Paper of 360 × 300 is about that large on a phone and larger on a screen: letters are legible on both.
     `surface` shades the unit square: scores in the cells of a grid, rows from the bottom. `live` names what the page's
     slider moves in it.
-
-    >>> chart = Chart("a line", (0, 1), (0, 1), margins=(0, 0, 0, 0))
-    >>> chart.lines.append(Line([(0, 0), (1, 1)], "s c0"))
-    >>> chart.at((0.5, 1.0))
-    (180.0, 0.0)
     """
 
     label: str
@@ -105,20 +100,12 @@ class Chart:
 
 
 def tick(value: float) -> str:
-    """A number at an axis: it is round, so few digits are shown, but with fewer than six 0.8525 would say 0.853.
-
-    >>> tick(0.25), tick(-1.0), tick(0.8525)
-    ('0.25', '−1', '0.8525')
-    """
+    """A number at an axis: it is round, so few digits are shown, but with fewer than six 0.8525 would say 0.853."""
     return short(value, 6)
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Round numbers from `low` to `high`, at most about `most`.
-
-    >>> ticks(0, 1), ticks(1, 20)
-    ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [5.0, 10.0, 15.0, 20.0])
-    """
+    """Round numbers from `low` to `high`, at most about `most`."""
     span = high - low
     unit = 10.0 ** math.floor(math.log10(span / most))
     step = next(unit * k for k in (1, 2, 2.5, 5, 10) if span / (unit * k) <= most)
@@ -127,11 +114,7 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
 
 
 def window(values: Sequence[float], pad: float = 0.05) -> Pair:
-    """The range that finite values fill, a little wider.
-
-    >>> window([1.0, 2.0], 0.5)
-    (0.5, 2.5)
-    """
+    """The range that finite values fill, a little wider."""
     kept = [v for v in values if math.isfinite(v)]
     low, high = (min(kept), max(kept)) if kept else (0.0, 1.0)
     room = (high - low) * pad if high > low else abs(high) * 0.05 or 1.0

@@ -20,13 +20,7 @@ CROWD = 7
 
 
 def page(comparison: Comparison, metric: Metric | Callable[..., Any] | None = None) -> str:
-    """Compose the page.
-
-    >>> from fbeta.comparison.result import Table
-    >>> table = Table("<b>", "y", "1", 9, 2, 1)
-    >>> "&lt;b&gt; by MCC" in page(Comparison(table, "mcc", "MCC", (), "", "", "Nothing was run."))
-    True
-    """
+    """Compose the page."""
     own, title = _metric(comparison, metric), comparison.title
     rows = method_rows.method_rows(comparison)
     digits = method_rows.digits(rows)

@@ -19,12 +19,7 @@ HEADS = ("at ½", "Δ baseline", "p", "Brier", "cut", "time")
 
 
 def layout(comparison: Comparison) -> RenderableType:
-    """Lay out a comparison for 100 columns, or somewhat fewer.
-
-    >>> from fbeta.comparison.result import Table as Data
-    >>> type(layout(Comparison(Data("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", "Nothing."))).__name__
-    'Group'
-    """
+    """Lay out a comparison for 100 columns, or somewhat fewer."""
     rows = method_rows.ranked(method_rows.method_rows(comparison))
     name, title = plain(comparison.table.name, "bold"), plain(comparison.title, "bold")
     parts: list[RenderableType] = [
@@ -81,11 +76,7 @@ class _Methods:
 
 
 def bar(value: Interval, scale: Pair, places: int) -> Text:
-    """An interval as a bar of so many letters, its mean as a point.
-
-    >>> bar(Interval(0.5, 0.0, 1.0), (0.0, 1.0), 9).plain
-    '├───●───┤'
-    """
+    """An interval as a bar of so many letters, its mean as a point."""
     if not all(map(math.isfinite, (value.mean, value.low, value.high))):
         return Text(numerals.NONE, "dim")
     if not scale[0] <= value.mean <= scale[1]:

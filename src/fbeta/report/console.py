@@ -14,11 +14,7 @@ from fbeta.report.numerals import clean
 
 
 def show(layout: RenderableType, console: Console | None = None) -> None:
-    """Print a layout; plain text where the output is no terminal.
-
-    >>> show(heading("Title", "a note"), Console(width=100))
-    Title  a note
-    """
+    """Print a layout; plain text where the output is no terminal."""
     console = console or Console(highlight=False)
     if console.file is sys.stdout and isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without δ shows ? rather than a traceback
@@ -26,11 +22,7 @@ def show(layout: RenderableType, console: Console | None = None) -> None:
 
 
 def plain(text: str, style: str = "") -> Text:
-    """A string that may come from the data: markup in it stays text.
-
-    >>> plain("[b]a").plain
-    '[b]a'
-    """
+    """A string that may come from the data: markup in it stays text."""
     return Text(clean(text), style)
 
 

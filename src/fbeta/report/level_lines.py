@@ -28,10 +28,6 @@ def scores(metric: Metric, c: Confusion) -> Array:
     """The score of each confusion matrix; NaN where a formula of the user's own has no value.
 
     Shape: the cells alike; result the same.
-
-    >>> from fbeta.metrics import Accuracy
-    >>> scores(Accuracy(), Confusion.from_rates(np.array([0.0, 1.0]), np.array([1.0, 1.0]), prevalence=0.25))
-    array([1.  , 0.25])
     """
 
     def score(*cells: float) -> float:
@@ -53,10 +49,6 @@ def level_lines(metric: Metric, prevalence: float, right: float = 1.0, n: int = 
     """About `n` lines, spread evenly over the window 0 ≤ u ≤ `right`, with round scores.
 
     The scores are those on the way from the perfect corner to the opposite one, rounded.
-
-    >>> from fbeta.metrics import Accuracy
-    >>> [line.score for line in level_lines(Accuracy(), 0.5, n=4)]
-    [0.9, 0.6, 0.4, 0.1]
     """
     way = (np.arange(n) + 0.5) / n
     met = scores(metric, Confusion.from_rates(right * way, 1 - way, prevalence))
@@ -69,10 +61,6 @@ def level_line(metric: Metric, prevalence: float, score: float, right: float = 1
 
     It is sought on the way up columns (t rises) and along rows (u falls), so that flat and steep lines are both met. A
     metric that rises with TPR and falls with FPR has rising lines, so sorting puts the points in order.
-
-    >>> from fbeta.metrics import Recall
-    >>> {round(t, 6) for u, t in level_line(Recall(), 0.1, 0.3).points}
-    {0.3}
     """
     grid, zero, one = np.linspace(0, 1, n + 1), np.zeros(n + 1), np.ones(n + 1)
     start = np.block([[grid, one], [zero, grid]])
@@ -95,14 +83,7 @@ def level_line(metric: Metric, prevalence: float, score: float, right: float = 1
 
 
 def add(chart: Chart, lines: Iterable[LevelLine], right: float = 1.0) -> None:
-    """Add lines to a chart, each with its score where it leaves the window, unless that would touch another.
-
-    >>> from fbeta.metrics import FBeta
-    >>> chart = Chart("F₂", (0, 1), (0, 1))
-    >>> add(chart, level_lines(FBeta(2), prevalence=0.1))
-    >>> [label.text for label in chart.labels]
-    ['0.9', '0.7', '0.5', '0.4', '0.3', '0.2', '0.1', '0.07', '0.02']
-    """
+    """Add lines to a chart, each with its score where it leaves the window, unless that would touch another."""
     over: list[float] = []
     beside: list[float] = []
     for line in lines:

@@ -48,12 +48,7 @@ class MethodRow:
 
 
 def method_rows(comparison: Comparison) -> list[MethodRow]:
-    """One row per method, in the order of the comparison.
-
-    >>> from fbeta.comparison.result import Table
-    >>> method_rows(Comparison(Table("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", ""))
-    []
-    """
+    """One row per method, in the order of the comparison."""
     first = sorted(comparison.candidates, key=lambda c: c.name != comparison.baseline)
     looks = list(dict.fromkeys((c.loss, c.rule) for c in first))
     models = list(dict.fromkeys(c.model for c in first))
@@ -106,12 +101,7 @@ def scale(rows: Sequence[MethodRow], *columns: str, also: float = math.nan) -> P
 
 
 def p_value_note(comparison: Comparison) -> str:
-    """The names of the tests behind the p values, and what to expect of so many.
-
-    >>> from fbeta.comparison.result import Table
-    >>> p_value_note(Comparison(Table("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", ""))
-    ''
-    """
+    """The names of the tests behind the p values, and what to expect of so many."""
     found = [c.difference.test for c in comparison.candidates if c.difference]
     named = ", ".join(dict.fromkeys(found))
     if len(found) < 2:

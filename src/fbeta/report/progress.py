@@ -10,11 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedCo
 
 
 def bar(unit: str, console: Console) -> Progress:
-    """A bar that counts `unit`s, such as epochs.
-
-    >>> len(bar("epochs", Console(quiet=True)).columns)
-    7
-    """
+    """A bar that counts `unit`s, such as epochs."""
     columns = BarColumn(), MofNCompleteColumn(), unit, TimeElapsedColumn(), "left:", TimeRemainingColumn()
     return Progress("{task.description}", *columns, console=console)
 
@@ -24,9 +20,6 @@ def progress(what: str, unit: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on the terminal for the time of a `with`; what it yields is told how much of how much is done (0: unknown).
 
     A file or a pipe gets no bar.
-
-    >>> with progress("training", "epochs") as tick:
-    ...     tick(1, 10)
     """
     console = Console(stderr=True)
     with bar(unit, console) as shown:

@@ -25,10 +25,6 @@ def page(title: str, body: str, *, footer: str = "", script: str = "", data: Any
 
     The browser may fetch nothing, and runs `page.js` and the given `script` alone; `data` is there for that script, as
     JSON in the element ``data``. Pictures are SVG, or images with a ``data:`` address.
-
-    >>> text = page("a < b", fill("<p>{{ name }}</p>", name="<i>"))
-    >>> text[:15], "<title>a &lt; b</title>" in text, "<p>&lt;i&gt;</p>" in text
-    ('<!doctype html>', True, True)
     """
     style, script = resource("page.css"), resource("page.js") + script
     made = fill(
@@ -45,33 +41,18 @@ def page(title: str, body: str, *, footer: str = "", script: str = "", data: Any
 
 
 def write(text: str, path: str | Path) -> None:
-    """Write a page to a file, whole or not at all.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write(page("a", ""), Path(folder, "page.html"))
-    ...     [file.name for file in Path(folder).iterdir()]
-    ['page.html']
-    """
+    """Write a page to a file, whole or not at all."""
     with replacing(Path(path)) as part:
         part.write_text(text, encoding="utf-8")
 
 
 def fill(template: str, **values: Any) -> Markup:
-    """Fill a jinja2 template; what is no `Markup` may come from the data, so it is cleaned and escaped.
-
-    >>> fill("<b>{{ name }}</b>", name="a & b")
-    Markup('<b>a &amp; b</b>')
-    """
+    """Fill a jinja2 template; what is no `Markup` may come from the data, so it is cleaned and escaped."""
     return Markup(_compiled(template).render(values))
 
 
 def resource(name: str) -> str:
-    """The text of a file that lies beside this one.
-
-    >>> resource("page.html")[:15]
-    '<!doctype html>'
-    """
+    """The text of a file that lies beside this one."""
     return files("fbeta.report").joinpath(name).read_text(encoding="utf-8")
 
 

@@ -30,12 +30,7 @@ STRAIGHT = {"pencil": "lines through the pole", "parallel": "parallel lines"}
 
 
 def roc_space(e: Explanation) -> Chart:
-    """The score over ROC space, its level lines, and ROC curves of known populations with their best cut and ½.
-
-    >>> from fbeta.report.explain import explain
-    >>> [key.label for key in roc_space(explain("mcc", prevalence=0.1)).legend]
-    ['AUC 0.76', 'AUC 0.92', 'AUC 0.98', 'best cut', 'cut at ½']
-    """
+    """The score over ROC space, its level lines, and ROC curves of known populations with their best cut and ½."""
     pole = e.pole if e.pole is not None and all(-0.8 <= x <= 1.8 for x in e.pole) else None
     where = "" if e.pole is None else f"pole ({short(e.pole[0], 3)}, {short(e.pole[1], 3)})"
     u, t = pole or (0.5, 0.5)  # the window is the unit square with a little room, and the pole where it is near
@@ -69,14 +64,7 @@ def roc_space(e: Explanation) -> Chart:
 
 
 def loss_panels(e: Explanation) -> list[Chart]:
-    """Panels (a) and (b) of the paper's Figure 1 for this metric.
-
-    >>> from fbeta.report.explain import explain
-    >>> [chart.label for chart in loss_panels(explain("mcc", prevalence=0.1))]
-    ['Cost of false negatives', 'Cost of false positives']
-    >>> [chart.y for chart in loss_panels(explain("kappa", prevalence=0.3))]
-    [(0, 1.6), (0, 1.6)]
-    """
+    """Panels (a) and (b) of the paper's Figure 1 for this metric."""
     missed, flagged = figure_1(e)
     # The axes reach as high as the metric's own curves at q = 0.96, within reason; BCE has no top.
     own = [float(np.interp(0.96, c.x, c.y)) for c in missed + flagged if c.role == "own"]
@@ -88,12 +76,7 @@ def loss_panels(e: Explanation) -> list[Chart]:
 
 
 def figure(e: Explanation) -> Figure:
-    """All three for a PNG: the paper's Figure 1 on the left, ROC space on the right.
-
-    >>> from fbeta.report.explain import explain
-    >>> len(figure(explain("fbeta:beta=2", prevalence=0.1)).axes)
-    3
-    """
+    """All three for a PNG: the paper's Figure 1 on the left, ROC space on the right."""
     from fbeta.report.png import draw
 
     return draw(f"{e.spec} at prevalence {e.prevalence:g}", roc_space(e), loss_panels(e))

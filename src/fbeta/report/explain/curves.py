@@ -38,9 +38,6 @@ def term(anchor: float, q: Array, *, positive: bool, scale: float = 1.0) -> Arra
 
     Shape: `q` ``(n,)``, result ``(n,)``.
 
-    >>> term(-1.0, np.array([0.0, 1.0]), positive=False).round(4)
-    array([0.    , 0.6931])
-
     Reference: [lee2021], figure 1
     """
     one = AnchorTerm.at(anchor, positive, scale)
@@ -58,11 +55,6 @@ def figure_1(e: Explanation, n: int = 241) -> tuple[list[Curve], list[Curve]]:
     one that no loss can train for shows the standard losses alone.
 
     Shape: curves of `n` points.
-
-    >>> from fbeta.report.explain import explain
-    >>> a, b = figure_1(explain("fbeta:beta=1", prevalence=0.5))
-    >>> [c.label for c in b if c.role != "sibling"]
-    ['BCE  −log(1 − q)', 'MAE  q', 'surrogate  log(1 + q)']
 
     Reference: [lee2021], figure 1
     """

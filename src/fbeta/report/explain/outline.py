@@ -22,12 +22,7 @@ class Section:
 
 
 def sections(e: Explanation) -> list[Section]:
-    """The facts, gradient conditions, best cuts of known populations, δ at some operating points, and losses.
-
-    >>> from fbeta.report.explain import explain
-    >>> [section.title for section in sections(explain("accuracy", prevalence=0.1))][2:4]
-    ['Where to cut calibrated probabilities', 'δ at some operating points']
-    """
+    """The facts, gradient conditions, best cuts of known populations, δ at some operating points, and losses."""
     facts = (
         ("formula", e.formula or "your own function of (tp, fp, fn, tn)"),
         ("with numbers", e.numbers),

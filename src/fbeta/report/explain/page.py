@@ -8,12 +8,7 @@ from fbeta.report.svg import sample, svg
 
 
 def page(e: Explanation) -> str:
-    """Compose the page; every string is escaped.
-
-    >>> from fbeta.report.explain import explain
-    >>> "<title>mcc at prevalence 0.1</title>" in page(explain("mcc", prevalence=0.1))
-    True
-    """
+    """Compose the page; every string is escaped."""
     body = shell.fill(
         shell.resource("explanation.html"),
         e=e,

@@ -11,15 +11,7 @@ from fbeta.report.explain.outline import Section, sections
 
 
 def layout(e: Explanation) -> RenderableType:
-    """Lay out an explanation for 80 columns or more.
-
-    >>> from rich.console import Console
-    >>> from fbeta.report.explain import explain
-    >>> Console(width=100).print(layout(explain("accuracy", prevalence=0.1)))  # doctest: +ELLIPSIS
-    accuracy  at prevalence 0.1
-    Share of right decisions.
-    ...
-    """
+    """Lay out an explanation for 80 columns or more."""
     parts: list[RenderableType] = [heading(e.spec, f"at prevalence {e.prevalence:g}"), plain(e.about, "dim")]
     for section in sections(e):
         if section.title:
