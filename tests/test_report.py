@@ -16,8 +16,8 @@ from fbeta import report
 from fbeta.comparison.result import Comparison, Interval, Operating, Table
 from fbeta.report import comparison_printout, console, level_lines, method_rows, numerals, shell
 from fbeta.report.chart import Chart, Key, Line, ticks, window
+from fbeta.report.comparison_charts import slider
 from fbeta.report.progress import bar, progress
-from fbeta.report.slider import slider
 from fbeta.report.svg import sample, svg
 from made_up_comparison import METHODS, comparison
 
@@ -288,8 +288,10 @@ def test_numbers_and_names_as_text(said, text):
     assert said == text
 
 
-def test_decimals_suit_the_size_of_the_scores():
-    assert [numerals.digits_for(x) for x in ([0.81, 0.7], [-0.0021, -0.0019], [-250.0])] == [3, 5, 1]
+@pytest.mark.parametrize(("score", "at_half", "digits"), [(0.81, 0.7, 3), (-0.0021, -0.0019, 5), (-250.0, 0.0, 1)])
+def test_decimals_suit_the_size_of_the_scores(made, score, at_half, digits):
+    one = replace(made.candidates[0], score=Interval(score, 0, 0), at_half=Interval(at_half, 0, 0))
+    assert method_rows.digits(method_rows.method_rows(replace(made, candidates=(one,)))) == digits
 
 
 def test_what_the_terminal_draws():

@@ -87,8 +87,8 @@ class Chart:
     def frame(self) -> tuple[float, float, float, float]:
         """Left, top, width and height of the window on paper."""
         top, right, bottom, left = self.margins
-        if self.ylabel:  # long numbers at the axis must not run into its name
-            left = max(left, 18 + 7 * max(len(tick(value)) for value in ticks(*self.y)))
+        if self.ylabel:  # long numbers at the axis (0.8525 needs its digits) must not run into its name
+            left = max(left, 18 + 7 * max(len(short(value, 6)) for value in ticks(*self.y)))
         return left, top, self.width - left - right, self.height - top - bottom
 
     def at(self, p: Pair) -> Pair:
@@ -97,11 +97,6 @@ class Chart:
         across = (p[0] - self.x[0]) / (self.x[1] - self.x[0])
         down = (self.y[1] - p[1]) / (self.y[1] - self.y[0])
         return round(left + across * width, 1), round(top + down * height, 1)
-
-
-def tick(value: float) -> str:
-    """A number at an axis: it is round, so few digits are shown, but with fewer than six 0.8525 would say 0.853."""
-    return short(value, 6)
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:

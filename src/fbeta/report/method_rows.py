@@ -19,13 +19,12 @@ COLOUR_COUNT = 7
 
 @dataclass(frozen=True)
 class MethodRow:
-    """One method: its place in the comparison, what its row says, and its place in the pictures.
+    """One method: its place in the comparison, what its row says, and its look in the pictures.
 
-    Numbers are NaN where they are unknown. `detail` is what the name does not say; `remark` is what went wrong, and in
-    how many splits. `inner` is the score on out-of-fold rows, by which methods are chosen; `cut` is the median of the
-    `cuts` of the splits, since one of them may be infinite; `held` is the score after each epoch, on held-out rows
-    where there are some. `pooled` are the decisions of all splits, each with its own cut, and `operates` is their place
-    in ROC space. The colour stands for loss and rule, the dash and the shape of its points for the model.
+    Unknown numbers are NaN. `detail` is what the name does not say, `remark` what went wrong, `inner` the score on
+    out-of-fold rows, `cut` the median over splits (one may be infinite), `held` the score after each epoch, and
+    `pooled` the decisions of all splits, each with its own cut, unless a class is missing. The colour stands for loss
+    and rule, the dash and the shape of points for the model.
     """
 
     index: int
@@ -41,8 +40,7 @@ class MethodRow:
     cuts: list[float]
     cut: float
     held: Sequence[float]
-    pooled: Confusion
-    operates: Pair | None
+    pooled: Confusion | None
     colour: int
     dash: int
 
@@ -74,8 +72,7 @@ def method_rows(comparison: Comparison) -> list[MethodRow]:
             cuts=cuts,
             cut=statistics.median(cuts),
             held=c.epochs.held or c.epochs.score,
-            pooled=pooled,
-            operates=(pooled.fpr, pooled.tpr) if pooled.positives and pooled.negatives else None,
+            pooled=pooled if pooled.positives and pooled.negatives else None,
             colour=colour,
             dash=(models.index(c.model) + rounds) % 4,
         )
@@ -89,8 +86,12 @@ def ranked(rows: Sequence[MethodRow]) -> list[MethodRow]:
 
 
 def digits(rows: Sequence[MethodRow]) -> int:
-    """How many decimals the scores of a table need."""
-    return numerals.digits_for(x.mean for row in rows for x in (row.candidate.score, row.candidate.at_half))
+    """How many decimals the scores of a table need: three, unless all are tiny or large."""
+    scores = [x.mean for row in rows for x in (row.candidate.score, row.candidate.at_half)]
+    largest = max((abs(x) for x in scores if math.isfinite(x)), default=1.0)
+    if largest >= 100:
+        return 1
+    return 3 if largest == 0 or largest >= 0.1 else min(9, 2 - math.floor(math.log10(largest)))
 
 
 def scale(rows: Sequence[MethodRow], *columns: str, also: float = math.nan) -> Pair:

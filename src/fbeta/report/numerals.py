@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -81,16 +80,6 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s" if minutes else f"{rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
-
-
-def digits_for(values: Iterable[float]) -> int:
-    """How many decimals scores of this size need: three, unless all are tiny or large."""
-    largest = max((abs(x) for x in values if math.isfinite(x)), default=1.0)
-    if largest >= 100:
-        return 1
-    if largest == 0 or largest >= 0.1:
-        return 3
-    return min(9, 2 - math.floor(math.log10(largest)))
 
 
 def clean(text: str) -> str:

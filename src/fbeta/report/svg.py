@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 from fbeta.comparison.result import Difference, Interval
-from fbeta.report.chart import Chart, Key, Line, Pair, tick, ticks
+from fbeta.report.chart import Chart, Key, Line, Pair, ticks
 from fbeta.report.numerals import short
 from fbeta.report.shell import Markup, fill, resource
 
@@ -21,8 +21,8 @@ SHAPES = (
 
 def svg(chart: Chart) -> Markup:
     """Draw a chart."""
-    drawn = {"cells": _cells, "finite": _finite, "places": _places, "shapes": SHAPES}
-    return fill(resource("chart.html"), c=chart, tick=tick, ticks=ticks, **drawn)
+    tools = {"cells": _cells, "finite": _finite, "places": _places, "shapes": SHAPES, "short": short, "ticks": ticks}
+    return fill(resource("chart.html"), c=chart, **tools)
 
 
 def sample(key: Key) -> Markup:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fbeta.metrics import Confusion
+from fbeta.metrics import Anchors, AnchorTerm, Confusion
 from fbeta.report import level_lines
 from fbeta.report.chart import Chart, Key, Label, Line, Mark
 from fbeta.report.explain import Explanation
-from fbeta.report.explain.curves import Curve, figure_1
 from fbeta.report.explain.population import roc
+from fbeta.report.explain.sentences import times
 from fbeta.report.numerals import short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Array = NDArray[np.float64]
 #: Cells of ROC space across, each with its score.
 CELLS = 32
 #: How curves look, those drawn first before the others.
@@ -27,6 +31,16 @@ CURVES = ("s c1 slim", "s c1", "s c1 best")
 CUTS = {"best cut": (2, "p c2"), "cut at ½": (0, "p c5")}
 #: What equal scores lie on, where that is not curves.
 STRAIGHT = {"pencil": "lines through the pole", "parallel": "parallel lines"}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line with a name and a role, one of `LOOKS`."""
+
+    label: str
+    role: str
+    x: Array
+    y: Array
 
 
 def roc_space(e: Explanation) -> Chart:
@@ -82,6 +96,46 @@ def figure(e: Explanation) -> Figure:
     return draw(f"{e.spec} at prevalence {e.prevalence:g}", roc_space(e), loss_panels(e))
 
 
+def term(anchor: float, q: Array, *, positive: bool, scale: float = 1.0) -> Array:
+    """One class's part of the class-balanced surrogate as a function of its error rate q, shifted to 0 at q = 0."""
+    one = AnchorTerm.at(anchor, positive, scale)
+    with np.errstate(divide="ignore"):
+        near = np.log(np.append(q, 0.0) if one.sign > 0 else np.append(1 - q, 1.0))
+        value = one.value(near, np)
+    rise: Array = value[:-1] - value[-1]
+    return rise
+
+
+def figure_1(e: Explanation, n: int = 241) -> tuple[list[Curve], list[Curve]]:
+    """Panels (a) and (b) of the paper's Figure 1 for this metric: what each loss makes of the two error rates.
+
+    Every curve is shifted to start at 0. A metric without anchors shows the tangent loss at its best point,
+    one that no loss can train for shows the standard losses alone. Reference: [lee2021], figure 1
+    """
+    q = 1 - (1 - np.linspace(0, 0.98, n)) ** 2  # closer together where BCE is steep
+    standard = [Curve("BCE  −log(1 − q)", "bce", q, -np.log1p(-q)), Curve("MAE  q", "mae", q, q)]
+    a, b = list(standard), list(standard)
+    if not e.trainable:
+        return a, b
+    if e.slope is not None:
+        for panel, price in ((a, 2 / (1 + e.slope)), (b, 2 * e.slope / (1 + e.slope))):
+            panel.append(Curve(f"surrogate  {times(price, 3)}q", "own", q, price * q))
+    elif e.anchors is not None:
+        x0, y0 = e.anchors
+        scale = Anchors(x0, y0).scale
+        for beta, x in e.siblings:
+            if not math.isclose(x, x0):
+                label = f"β = {'½' if beta == 0.5 else short(beta)}"
+                b.append(Curve(label, "sibling", q, term(x, q, positive=False)))
+        for panel, anchor, positive in ((a, y0, True), (b, x0, False)):
+            y = term(anchor, q, positive=positive, scale=scale)
+            panel.append(Curve(f"surrogate  {_term_text(anchor, scale, positive)}", "own", q, y))
+    elif (cost := e.conditions[0].slope) is not None:
+        for panel, price in ((a, 1.0), (b, cost)):
+            panel.append(Curve(f"tangent  −{times(price, 3)}log(1 − q)", "own", q, -price * np.log1p(-q)))
+    return a, b
+
+
 def _losses(label: str, rate: str, curves: list[Curve], top: float) -> Chart:
     chart = Chart(label, (0, 1), (0, top), rate, "loss (0 at q = 0)", margins=(12, 36, 38, 46))
     chart.legend = [Key(c.label, LOOKS[c.role]) for c in curves if c.role != "sibling"]
@@ -94,3 +148,10 @@ def _losses(label: str, rate: str, curves: list[Curve], top: float) -> Chart:
     if not any(c.role == "own" for c in curves):
         chart.labels.append(Label((0.03, 0.9 * top), "no loss trains for this metric"))
     return chart
+
+
+def _term_text(anchor: float, scale: float, positive: bool) -> str:
+    shrinks = (anchor <= 0) == positive  # the distance to the anchor shrinks with the error
+    sign, distance = "−" if shrinks else "+", abs(positive - anchor)
+    share = "q" if math.isclose(distance, 1) else f"q/{short(distance, 3)}"
+    return f"{'−' * shrinks}{times(scale, 3)}log(1 {sign} {share})"

@@ -16,10 +16,7 @@ CELLS = ("TP", "FP", "FN", "TN")
 
 @dataclass(frozen=True)
 class Condition:
-    """What the gradients satisfy at a critical point, in letters and in numbers.
-
-    `slope` is the dt/du it asks of the ROC curve at the example point: where training comes to rest.
-    """
+    """What gradients satisfy at a critical point, in letters and numbers; `slope` is the dt/du it asks of the ROC."""
 
     name: str
     text: str
@@ -57,10 +54,7 @@ def formula(metric: Metric) -> str:
 
 
 def conditions(metric: Metric, anchors: Anchors | None, at: OperatingPoint, prevalence: float) -> tuple[Condition, ...]:
-    r"""The paper's condition on the gradients of q₀ = 1 − t and q₁ = u, for any metric, class-balanced BCE and MAE.
-
-    .. math:: -\frac{q_0'}{|1 - q_0 - y_0|} = \frac{q_1'}{|q_1 - x_0|}, \qquad \text{else}\quad
-              -\frac{\partial M}{\partial t}\,q_0' = -\frac{\partial M}{\partial u}\,q_1'
+    """The paper's condition on the gradients of q₀ = 1 − t and q₁ = u: of the metric, class-balanced BCE and MAE.
 
     Reference: [lee2021], eqs. gradient_fbeta, gradient_bce and gradient_mae
     """
