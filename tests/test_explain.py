@@ -34,8 +34,7 @@ from fbeta import (
 )
 from fbeta.report import console, png
 from fbeta.report.explain import Explanation, charts, explain, printout
-from fbeta.report.explain.charts import figure_1, term
-from fbeta.report.explain.page import page
+from fbeta.report.explain.charts import figure_1, page, term
 from fbeta.report.explain.population import SEPARATIONS, point, population, rates, roc
 from fbeta.report.level_lines import level_lines, scores
 

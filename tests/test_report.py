@@ -17,7 +17,7 @@ from fbeta.comparison.result import Comparison, Interval, Operating, Table
 from fbeta.report import comparison_printout, console, level_lines, method_rows, numerals, shell
 from fbeta.report.chart import Chart, Key, Line, ticks, window
 from fbeta.report.comparison_charts import slider
-from fbeta.report.progress import bar, progress
+from fbeta.report.console import bar, progress
 from fbeta.report.svg import sample, svg
 from made_up_comparison import METHODS, comparison
 

@@ -61,19 +61,14 @@ class Key:
 
 @dataclass
 class Chart:
-    """A window x0 ≤ x ≤ x1, y0 ≤ y ≤ y1 on paper; lines end at its frame, marks may lie on it.
-
-    Paper of 360 × 300 is about that large on a phone and larger on a screen: letters are legible on both.
-    `surface` shades the unit square: scores in the cells of a grid, rows from the bottom. `live` names what the page's
-    slider moves in it.
-    """
+    """A window on paper; `surface` shades the unit square, from the bottom; `live` is what the slider moves in it."""
 
     label: str
     x: Pair
     y: Pair
     xlabel: str = ""
     ylabel: str = ""
-    width: float = 360
+    width: float = 360  # about that large on a phone, and larger on a screen: letters are legible on both
     height: float = 300
     margins: tuple[float, float, float, float] = (12, 18, 38, 46)  # top, right, bottom, left
     live: str = ""

@@ -12,7 +12,7 @@ import numpy as np
 
 from fbeta.metrics import Confusion, Metric
 from fbeta.report import level_lines
-from fbeta.report.chart import Chart, Key, Line, Mark, Pair, window
+from fbeta.report.chart import Chart, Line, Mark, Pair, window
 from fbeta.report.method_rows import MethodRow
 from fbeta.report.numerals import NONE, count, fixed, short
 
@@ -22,10 +22,7 @@ MARGINS = (22, 32, 38, 46)
 
 @dataclass(frozen=True)
 class Slider:
-    """A method's cuts, the lowest first: at or above ``cut[i]`` lie ``tp[i]`` and ``fp[i]``, which score ``score[i]``.
-
-    `own` and `half` are the positions of the method's own cut and of ½.
-    """
+    """At or above ``cut[i]``, which rises, lie ``tp[i]`` and ``fp[i]``; `own` and `half` are positions of two cuts."""
 
     cut: list[float]
     tp: list[float]
@@ -62,12 +59,6 @@ def slider(row: MethodRow, metric: Metric, most: int = 400) -> Slider | None:
     found = level_lines.scores(metric, Confusion(tp, fp, o.positives - tp, o.negatives - fp))
     own, half = np.searchsorted(kept, marked).tolist()
     return Slider(cut[kept].tolist(), tp.tolist(), fp.tolist(), found.tolist(), o.positives, o.negatives, own, half)
-
-
-def key(row: MethodRow) -> Key:
-    """A method's entry in the legend."""
-    look = f"c{row.colour}{' best' * row.winner}"
-    return Key(row.name, f"s d{row.dash} {look}", f"p {look}", row.dash)
 
 
 def roc(rows: Rows, sliders: Sliders, metric: Metric, prevalence: float, title: str, right: float = 1) -> Chart:
@@ -164,11 +155,11 @@ def scatters(rows: Rows, title: str) -> list[tuple[MethodRow, Chart, str]]:
             continue
         losses, label = window([x for x, _ in pairs], 0.08), f"{row.name}: loss against {title}"
         chart = Chart(label, losses, scores, "loss", title, width=240, height=190, margins=(8, 14, 34, 44))
-        chart.lines.append(Line(pairs, f"s thin c{row.colour}"))
+        chart.lines.append(Line(pairs, f"s thin {row.colour}"))
         for epoch, (loss, score) in enumerate(pairs, 1):
             note = f"epoch {epoch}: loss {loss:.4g}, {title} {fixed(score)}"
             size = 4.5 if epoch == len(pairs) else 2.5
-            chart.marks.append(Mark((loss, score), row.dash, f"p c{row.colour}", size, note))
+            chart.marks.append(Mark((loss, score), row.key.shape, f"p {row.colour}", size, note))
         # Two clusters alone make the correlation of the values large, not that of the steps.
         steps = [(b[0] - a[0], b[1] - a[1]) for a, b in itertools.pairwise(pairs)]
         out.append((row, chart, f"r = {_correlation(pairs)}, of the steps {_correlation(steps)}"))
@@ -183,9 +174,9 @@ def _correlation(pairs: list[Pair]) -> str:
 
 
 def _line(chart: Chart, row: MethodRow, points: Iterable[Pair], note: str = "") -> None:
-    chart.lines.append(Line(list(points), key(row).line, f"{row.name}{note}", row.index))
+    chart.lines.append(Line(list(points), row.key.line, f"{row.name}{note}", row.index))
 
 
 def _mark(chart: Chart, row: MethodRow, at: Pair, note: str, r: float | None = None) -> None:
     size = r or (5 if row.winner else 4)
-    chart.marks.append(Mark(at, row.dash, key(row).mark, size, f"{row.name}{note}", row.index))
+    chart.marks.append(Mark(at, row.key.shape, row.key.mark, size, f"{row.name}{note}", row.index))

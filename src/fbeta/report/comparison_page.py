@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from fbeta.comparison.result import Comparison
@@ -18,7 +19,15 @@ CROWD = 7
 
 
 def page(comparison: Comparison, metric: Metric | Callable[..., Any] | None = None) -> str:
-    """Compose the page."""
+    """Compose the page of a comparison: one HTML file, nothing fetched, every name from the data escaped.
+
+    `metric` is needed only for a metric of one's own that no spec can name.
+
+    >>> from fbeta.comparison.result import Comparison, Table
+    >>> table = Table("fraud", "is_fraud", "1", 1000, 20, 5)
+    >>> page(Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run."))[:15]
+    '<!doctype html>'
+    """
     own, title = _metric(comparison, metric), comparison.title
     rows = method_rows.method_rows(comparison)
     digits = method_rows.digits(rows)
@@ -35,13 +44,14 @@ def page(comparison: Comparison, metric: Metric | Callable[..., Any] | None = No
     body = shell.fill(template, c=comparison, metric=own, **methods, **cuts, **notes, **tools)
     machine = f" on {comparison.machine}" if comparison.machine else ""
     took = f"Took {numerals.duration(comparison.seconds)}{machine}." if comparison.seconds else ""
-    return shell.page(
-        f"{comparison.table.name} by {title}",
-        body,
-        footer=took,
-        script=shell.resource("comparison.js"),
-        data={"digits": digits, "methods": {i: _data(s, rows[i].name, digits) for i, s in sliders.items()}},
-    )
+    data = {"digits": digits, "methods": {i: _data(s, rows[i].name, digits) for i, s in sliders.items()}}
+    heading, script = f"{comparison.table.name} by {title}", shell.resource("comparison.js")
+    return shell.page(heading, body, footer=took, script=script, data=data)
+
+
+def write(comparison: Comparison, path: str | Path, metric: Metric | Callable[..., Any] | None = None) -> None:
+    """Write the page of a comparison to a file, whole or not at all."""
+    shell.write(page(comparison, metric), path)
 
 
 def _metric(comparison: Comparison, metric: Metric | Callable[..., Any] | None) -> Metric:

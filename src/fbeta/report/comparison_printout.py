@@ -18,8 +18,18 @@ from fbeta.report.method_rows import MethodRow
 HEADS = ("at ½", "Δ baseline", "p", "Brier", "cut", "time")
 
 
-def layout(comparison: Comparison) -> RenderableType:
-    """Lay out a comparison for 100 columns, or somewhat fewer."""
+def terminal(comparison: Comparison) -> RenderableType:
+    """Lay out a comparison for a terminal of 100 columns; print it with rich's `Console`.
+
+    >>> from fbeta.comparison.result import Table
+    >>> table = Table("fraud", "is_fraud", "1", 1000, 20, 5)
+    >>> comparison = Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run.")
+    >>> Console(width=100).print(terminal(comparison))
+    fraud by F₂
+    1,000 rows, 5 columns; is_fraud = 1 in 20 of them (2.00 %)
+    <BLANKLINE>
+    Nothing was run.
+    """
     rows = method_rows.ranked(method_rows.method_rows(comparison))
     name, title = plain(comparison.table.name, "bold"), plain(comparison.title, "bold")
     parts: list[RenderableType] = [

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fbeta.comparison.result import Candidate, Comparison, Difference
 from fbeta.metrics import Confusion
 from fbeta.report import numerals
-from fbeta.report.chart import Pair, window
+from fbeta.report.chart import Key, Pair, window
 
 UNKNOWN = Difference(math.nan, math.nan, math.nan, math.nan, "")
 #: How many colours the page has; the first belongs to the baseline's loss. Further ones repeat with another dash.
@@ -19,7 +19,7 @@ COLOUR_COUNT = 7
 
 @dataclass(frozen=True)
 class MethodRow:
-    """One method: its place in the comparison, what its row says, and its look in the pictures.
+    """One method: its place in the comparison, what its row says, and its entry in the pictures' legend.
 
     Unknown numbers are NaN. `detail` is what the name does not say, `remark` what went wrong, `inner` the score on
     out-of-fold rows, `cut` the median over splits (one may be infinite), `held` the score after each epoch, and
@@ -41,8 +41,8 @@ class MethodRow:
     cut: float
     held: Sequence[float]
     pooled: Confusion | None
-    colour: int
-    dash: int
+    colour: str
+    key: Key
 
 
 def method_rows(comparison: Comparison) -> list[MethodRow]:
@@ -58,6 +58,7 @@ def method_rows(comparison: Comparison) -> list[MethodRow]:
         splits = f" (in {len(bad)} of {len(c.outcomes)} splits)" if bad and len(c.outcomes) > 1 else ""
         cuts = [o.cut for o in c.outcomes] or [math.nan]
         pooled = Confusion(*(sum(getattr(o, cell) for o in c.outcomes) for cell in ("tp", "fp", "fn", "tn")))
+        shape, look = (models.index(c.model) + rounds) % 4, f"c{colour}{' best' * (c.name == comparison.winner)}"
         row = MethodRow(
             index=index,
             candidate=c,
@@ -73,8 +74,8 @@ def method_rows(comparison: Comparison) -> list[MethodRow]:
             cut=statistics.median(cuts),
             held=c.epochs.held or c.epochs.score,
             pooled=pooled if pooled.positives and pooled.negatives else None,
-            colour=colour,
-            dash=(models.index(c.model) + rounds) % 4,
+            colour=f"c{colour}",
+            key=Key(c.name, f"s d{shape} {look}", f"p {look}", shape),
         )
         rows.append(row)
     return rows

@@ -1,7 +1,4 @@
-"""Numbers and names from the data as text, the same on pages, in pictures and in the terminal.
-
-`comparison.js` writes its own numbers by the same rules.
-"""
+"""Numbers and names from the data as text, the same everywhere; `comparison.js` writes numbers by the same rules."""
 
 from __future__ import annotations
 

@@ -21,23 +21,12 @@ from fbeta.writing import replacing
 
 
 def page(title: str, body: str, *, footer: str = "", script: str = "", data: Any = None) -> str:
-    """Compose a page from markup of ours; `body` is a `Markup` as `fill` gives it, and plain text is escaped.
-
-    The browser may fetch nothing, and runs `page.js` and the given `script` alone; `data` is there for that script, as
-    JSON in the element ``data``. Pictures are SVG, or images with a ``data:`` address.
-    """
+    """Compose a page that may fetch nothing and runs `page.js` and `script` alone, which finds `data` as JSON."""
     style, script = resource("page.css"), resource("page.js") + script
-    made = fill(
-        resource("page.html"),
-        title=title,
-        body=body,
-        footer=footer,
-        style=Markup(style),
-        script=Markup(script),
-        data=None if data is None else htmlsafe_json_dumps(data, separators=(",", ":"), allow_nan=False),
-        policy=f"default-src 'none'; img-src data:; script-src {_hash(script)}; style-src {_hash(style)}",
-    )
-    return str(made)
+    policy = f"default-src 'none'; img-src data:; script-src {_hash(script)}; style-src {_hash(style)}"
+    packed = None if data is None else htmlsafe_json_dumps(data, separators=(",", ":"), allow_nan=False)
+    ours = {"policy": policy, "style": Markup(style), "script": Markup(script), "data": packed}
+    return str(fill(resource("page.html"), title=title, body=body, footer=footer, **ours))
 
 
 def write(text: str, path: str | Path) -> None:

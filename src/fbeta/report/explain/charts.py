@@ -1,4 +1,4 @@
-"""The pictures of an explanation: ROC space, and the two panels of the paper's Figure 1."""
+"""The pictures of an explanation, ROC space and the paper's Figure 1, and the page and the figure that hold them."""
 
 from __future__ import annotations
 
@@ -96,6 +96,16 @@ def figure(e: Explanation) -> Figure:
     return draw(f"{e.spec} at prevalence {e.prevalence:g}", roc_space(e), loss_panels(e))
 
 
+def page(e: Explanation) -> str:
+    """All three on a page, one HTML file that needs no network, with text and tables; every string is escaped."""
+    from fbeta.report import shell, svg
+    from fbeta.report.explain.printout import sections
+
+    charts, template = [roc_space(e), *loss_panels(e)], shell.resource("explanation.html")
+    body = shell.fill(template, e=e, sections=sections(e), charts=charts, draw=svg)
+    return shell.page(f"{e.spec} at prevalence {e.prevalence:g}", body)
+
+
 def term(anchor: float, q: Array, *, positive: bool, scale: float = 1.0) -> Array:
     """One class's part of the class-balanced surrogate as a function of its error rate q, shifted to 0 at q = 0."""
     one = AnchorTerm.at(anchor, positive, scale)
@@ -107,11 +117,7 @@ def term(anchor: float, q: Array, *, positive: bool, scale: float = 1.0) -> Arra
 
 
 def figure_1(e: Explanation, n: int = 241) -> tuple[list[Curve], list[Curve]]:
-    """Panels (a) and (b) of the paper's Figure 1 for this metric: what each loss makes of the two error rates.
-
-    Every curve is shifted to start at 0. A metric without anchors shows the tangent loss at its best point,
-    one that no loss can train for shows the standard losses alone. Reference: [lee2021], figure 1
-    """
+    """Panels (a) and (b) of the paper's Figure 1 for this metric: the losses of each error rate [lee2021]."""
     q = 1 - (1 - np.linspace(0, 0.98, n)) ** 2  # closer together where BCE is steep
     standard = [Curve("BCE  −log(1 − q)", "bce", q, -np.log1p(-q)), Curve("MAE  q", "mae", q, q)]
     a, b = list(standard), list(standard)

@@ -54,10 +54,7 @@ def formula(metric: Metric) -> str:
 
 
 def conditions(metric: Metric, anchors: Anchors | None, at: OperatingPoint, prevalence: float) -> tuple[Condition, ...]:
-    """The paper's condition on the gradients of q₀ = 1 − t and q₁ = u: of the metric, class-balanced BCE and MAE.
-
-    Reference: [lee2021], eqs. gradient_fbeta, gradient_bce and gradient_mae
-    """
+    """The conditions [lee2021] on the gradients of q₀ = 1 − t and q₁ = u of the metric, class-balanced BCE and MAE."""
     c = Confusion.from_rates(at.fpr, at.tpr, prevalence)
     by_t = value_or_none(lambda: metric.slopes(c)[0])
     by_u = value_or_none(lambda: metric.slopes(c)[1])
@@ -81,10 +78,7 @@ def conditions(metric: Metric, anchors: Anchors | None, at: OperatingPoint, prev
 
 
 def best_rule(points: Sequence[OperatingPoint], prevalence: float) -> BestRule:
-    """Read the decision rule off a handful of operating points: does δ follow from the score, and how?
-
-    Reference: [ye2012], [narasimhan2015]
-    """
+    """Read off a handful of operating points how δ follows from the score, if it does [ye2012], [narasimhan2015]."""
     known = [(p.score, p.delta) for p in points if p.score is not None and p.delta is not None]
     fit = _fit(known)
     if fit is None:
