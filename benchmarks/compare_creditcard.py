@@ -29,7 +29,7 @@ import fbeta
 from fbeta import data, report
 from fbeta.comparison.result import Candidate, Comparison
 from fbeta.data import load_table
-from fbeta.report.progress import bar
+from fbeta.report.console import bar
 from fbeta.tables import Table
 
 RESULT = Path(__file__).parent / "results" / "compare_creditcard.json"

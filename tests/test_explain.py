@@ -34,9 +34,8 @@ from fbeta import (
 )
 from fbeta.report import console, png
 from fbeta.report.explain import Explanation, charts, explain, printout
-from fbeta.report.explain.curves import figure_1
-from fbeta.report.explain.page import page
-from fbeta.report.explain.population import SEPARATIONS, population
+from fbeta.report.explain.charts import figure_1, page, term
+from fbeta.report.explain.population import SEPARATIONS, point, population, rates, roc
 from fbeta.report.level_lines import level_lines, scores
 
 PREVALENCES = [1e-4, 0.1, 0.5, 0.9]
@@ -146,6 +145,15 @@ def test_the_best_cut_is_the_best_of_all_cuts(m, prevalence, d):
     assert p.lost == pytest.approx(p.best.score - p.half.score)
 
 
+def test_two_normal_classes():
+    assert rates(1.0, separation=2.0) == pytest.approx((0.1587, 0.8413), abs=5e-5)
+    assert [t for _, t in roc(2.0, n=3)] == pytest.approx([0.0, 0.8413, 1.0], abs=5e-5)
+    p = point(FBeta(2), fpr=0.1, tpr=0.8, prevalence=0.1)
+    assert (p.score, p.delta) == pytest.approx((0.7018, 0.1404), abs=5e-5)
+    p = population(FBeta(1), prevalence=0.1, separation=2.0)
+    assert (p.auc, p.cut, p.best.score / 2) == pytest.approx((0.9214, 0.3061, 0.3061), abs=5e-5)
+
+
 def test_words_about_one_half():
     assert "right cut" in explain(Accuracy(), 0.1).half
     assert "right cut" in explain(Kappa(), 0.5).half
@@ -221,7 +229,17 @@ def test_figure_1_is_the_papers():
     named = [c for c in b if c.role != "sibling"]
     for curve, expected in zip(named, (bce, q, np.log1p(q)), strict=True):
         assert curve.y == pytest.approx(expected)
+    assert [c.label for c in named] == ["BCE  −log(1 − q)", "MAE  q", "surrogate  log(1 + q)"]
     assert [c.label for c in b if c.role == "sibling"] == ["β = ½", "β = 2", "β = 3"]
+    assert term(-1.0, np.array([0.0, 1.0]), positive=False) == pytest.approx([0, math.log(2)])
+
+
+def test_charts_have_legends_and_titles():
+    legend = [key.label for key in charts.roc_space(explain("mcc", 0.1)).legend]
+    assert legend == ["AUC 0.76", "AUC 0.92", "AUC 0.98", "best cut", "cut at ½"]
+    panels = charts.loss_panels(explain("kappa", 0.3))
+    assert [chart.label for chart in panels] == ["Cost of false negatives", "Cost of false positives"]
+    assert [chart.y for chart in panels] == [(0, 1.6), (0, 1.6)]
 
 
 @pytest.mark.parametrize("m", [FBeta(2), Kappa(), GMean(), Cost(fp=1, fn=20)], ids=str)

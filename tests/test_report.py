@@ -14,11 +14,11 @@ from rich.console import Console
 import fbeta
 from fbeta import report
 from fbeta.comparison.result import Comparison, Interval, Operating, Table
-from fbeta.report import method_rows, numerals, shell
-from fbeta.report.chart import Chart, ticks
-from fbeta.report.level_lines import level_lines
-from fbeta.report.slider import slider
-from fbeta.report.svg import svg
+from fbeta.report import comparison_printout, console, level_lines, method_rows, numerals, shell
+from fbeta.report.chart import Chart, Key, Line, ticks, window
+from fbeta.report.comparison_charts import slider
+from fbeta.report.console import bar, progress
+from fbeta.report.svg import sample, svg
 from made_up_comparison import METHODS, comparison
 
 NASTY = ("<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "' onload='alert(1)", '"><svg onload=1>')
@@ -144,7 +144,7 @@ def test_own_cut_and_half_are_places_of_the_slider(made):
 def test_level_lines_have_one_score(spec):
     metric = fbeta.metric(spec)
     for right in (1.0, 0.05):
-        lines = level_lines(metric, 0.1, right)
+        lines = level_lines.level_lines(metric, 0.1, right)
         assert len(lines) >= 3
         for line in lines:
             for u, t in line.points[1:-1]:
@@ -153,6 +153,15 @@ def test_level_lines_have_one_score(spec):
             assert all(
                 a[0] <= b[0] + 1e-9 and a[1] <= b[1] + 1e-9 for a, b in zip(line.points, line.points[1:], strict=False)
             )
+
+
+def test_level_lines_have_round_scores_and_say_them():
+    assert [line.score for line in level_lines.level_lines(fbeta.Accuracy(), 0.5, n=4)] == [0.9, 0.6, 0.4, 0.1]
+    assert {round(t, 6) for _, t in level_lines.level_line(fbeta.Recall(), 0.1, 0.3).points} == {0.3}
+    chart = Chart("F₂", (0, 1), (0, 1))
+    level_lines.add(chart, level_lines.level_lines(fbeta.FBeta(2), prevalence=0.1))
+    labels = ["0.9", "0.7", "0.5", "0.4", "0.3", "0.2", "0.1", "0.07", "0.02"]
+    assert [label.text for label in chart.labels] == labels
 
 
 def test_a_metric_of_ones_own():
@@ -237,7 +246,81 @@ def test_terminal_shows_markup_as_text():
     assert "[b]x[/b]" in text
 
 
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (numerals.fixed(-0.12345), "−0.123"),
+        (numerals.fixed(-0.0001), "0.000"),
+        (numerals.fixed(math.nan), "–"),
+        (numerals.fixed(12345.6, 1), "12,345.6"),
+        (numerals.signed(0.0123), "+0.012"),
+        (numerals.signed(-0.0123), "−0.012"),
+        (numerals.signed(0.0), "0.000"),
+        (numerals.between(0.1, 0.25), "0.100 to 0.250"),
+        (numerals.between(-0.1, 0.25, 2, sign=True), "−0.10 to +0.25"),
+        (numerals.short(-4 / 9), "−0.4444"),
+        (numerals.short(20.0), "20"),
+        (numerals.short(0.01, 2, zeros=True), "0.010"),
+        (numerals.short(None), "–"),
+        (numerals.cut(0.25), "0.25"),
+        (numerals.cut(1 / 3), "0.333333"),
+        (numerals.cut(math.inf), "none"),
+        (numerals.p_value(0.0004), "< 0.001"),
+        (numerals.p_value(0.012), "0.012"),
+        (numerals.p_value(0.34), "0.34"),
+        (numerals.percent(0.0123), "1.23 %"),
+        (numerals.percent(math.nan), "–"),
+        (numerals.count(12345.0), "12,345"),
+        (numerals.count(2.5), "2.5"),
+        (
+            numerals.cells(fbeta.Confusion(tp=39, fp=1, fn=0, tn=1129)),
+            "39 true positives, 0 false negatives, 1 false positive, 1,129 true negatives",
+        ),
+        (numerals.duration(0.42), "0.42 s"),
+        (numerals.duration(12.3), "12 s"),
+        (numerals.duration(200), "3 min 20 s"),
+        (numerals.duration(7500), "2 h 5 min"),
+        (numerals.clean("a\x00b\u202ec"), "a�b�c"),
+        (numerals.clean("ä <b>"), "ä <b>"),
+    ],
+)
+def test_numbers_and_names_as_text(said, text):
+    assert said == text
+
+
+@pytest.mark.parametrize(("score", "at_half", "digits"), [(0.81, 0.7, 3), (-0.0021, -0.0019, 5), (-250.0, 0.0, 1)])
+def test_decimals_suit_the_size_of_the_scores(made, score, at_half, digits):
+    one = replace(made.candidates[0], score=Interval(score, 0, 0), at_half=Interval(at_half, 0, 0))
+    assert method_rows.digits(method_rows.method_rows(replace(made, candidates=(one,)))) == digits
+
+
+def test_what_the_terminal_draws():
+    assert comparison_printout.bar(Interval(0.5, 0.0, 1.0), (0.0, 1.0), 9).plain == "├───●───┤"
+    written = Console(width=100, file=StringIO())
+    console.show(console.heading("Title", "a note"), written)
+    assert written.file.getvalue() == "Title  a note\n"
+    assert console.plain("[b]a").plain == "[b]a"
+
+
+def test_a_bar_counts_and_stays_out_of_files(capsys):
+    assert len(bar("epochs", Console(quiet=True)).columns) == 7
+    with progress("training", "epochs") as tick:
+        tick(1, 10)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_chart_has_places_on_paper():
+    chart = Chart("a line", (0, 1), (0, 1), margins=(0, 0, 0, 0))
+    chart.lines.append(Line([(0, 0), (1, 1)], "s c0", title="1 < 2"))
+    assert chart.at((0.5, 1.0)) == (180.0, 0.0)
+    assert "<title>1 &lt; 2</title>" in svg(chart)
+    assert sample(Key("a", line="s c0")).count("<path") == 1
+    assert window([1.0, 2.0], 0.5) == (0.5, 2.5)
+
+
 def test_ticks_are_round():
+    assert ticks(0, 1) == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    assert ticks(1, 20) == [5.0, 10.0, 15.0, 20.0]
     assert ticks(0.0, 0.02) == [0.0, 0.005, 0.01, 0.015, 0.02]
     assert ticks(-0.31, 0.11) == [-0.3, -0.2, -0.1, 0.0, 0.1]
 

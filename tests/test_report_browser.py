@@ -9,7 +9,7 @@ import fbeta
 from fbeta import report
 from fbeta.report import shell
 from fbeta.report.explain import explain
-from fbeta.report.explain.page import page
+from fbeta.report.explain.charts import page
 from fbeta.report.numerals import count, fixed, percent
 from made_up_comparison import comparison
 

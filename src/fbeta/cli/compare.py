@@ -44,7 +44,7 @@ def compare(
 
         from fbeta import artifact, comparison, report
         from fbeta.comparison.run import usual_folder
-        from fbeta.report.progress import progress
+        from fbeta.report.console import progress
 
         for path in filter(None, (html, fit)):
             artifact.check_output(path, source)

@@ -25,7 +25,7 @@ def explain(
         explanation = report.explain(metric, prevalence)
         if html is not None:
             from fbeta.report import shell
-            from fbeta.report.explain.page import page
+            from fbeta.report.explain.charts import page
 
             shell.write(page(explanation), html)
         if png is not None:

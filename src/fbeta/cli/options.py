@@ -47,7 +47,7 @@ def fitted(table: Table, out: Path, **wanted: Any) -> Model:
     from fbeta import artifact, comparison
     from fbeta.comparison.fitting import digest_of_file
     from fbeta.data import is_path
-    from fbeta.report.progress import progress
+    from fbeta.report.console import progress
 
     source = table.source
     kept = digest_of_file(Path(source).expanduser()) if source and is_path(source) else ""

@@ -40,8 +40,8 @@ def predict(
     with answering():
         from fbeta import artifact
         from fbeta.metrics import title
+        from fbeta.report.console import progress
         from fbeta.report.numerals import cells, fixed
-        from fbeta.report.progress import progress
 
         held = artifact.load(model)
         with progress("predicting", "rows") as tick:

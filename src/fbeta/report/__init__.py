@@ -6,56 +6,20 @@ when it is printed or read without scripts, and their colours follow the page fr
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from fbeta.report.comparison_page import page as page
+    from fbeta.report.comparison_page import write as write
+    from fbeta.report.comparison_printout import terminal as terminal
 
-    from fbeta.comparison.result import Comparison
-    from fbeta.metrics import Metric
-
-    Formula = Callable[..., Any]
+_HOME = {"page": "comparison_page", "terminal": "comparison_printout", "write": "comparison_page"}
 
 __all__ = ["page", "terminal", "write"]
 
 
-def page(comparison: Comparison, metric: Metric | Formula | None = None) -> str:
-    """Compose the page of a comparison: one HTML file, nothing fetched, every name from the data escaped.
-
-    `metric` is needed only for a metric of one's own that no spec can name.
-
-    >>> from fbeta.comparison.result import Comparison, Table
-    >>> table = Table("fraud", "is_fraud", "1", 1000, 20, 5)
-    >>> page(Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run."))[:15]
-    '<!doctype html>'
-    """
-    from fbeta.report import comparison_page
-
-    return comparison_page.page(comparison, metric)
-
-
-def write(comparison: Comparison, path: str | Path, metric: Metric | Formula | None = None) -> None:
-    """Write the page of a comparison to a file, whole or not at all."""
-    from fbeta.report import shell
-
-    shell.write(page(comparison, metric), path)
-
-
-def terminal(comparison: Comparison) -> RenderableType:
-    """Lay out a comparison for a terminal of 100 columns; print it with rich's `Console`.
-
-    >>> from rich.console import Console
-    >>> from fbeta.comparison.result import Comparison, Table
-    >>> table = Table("fraud", "is_fraud", "1", 1000, 20, 5)
-    >>> comparison = Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run.")
-    >>> Console(width=100).print(terminal(comparison))
-    fraud by F₂
-    1,000 rows, 5 columns; is_fraud = 1 in 20 of them (2.00 %)
-    <BLANKLINE>
-    Nothing was run.
-    """
-    from fbeta.report.comparison_printout import layout
-
-    return layout(comparison)
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'fbeta.report' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"fbeta.report.{_HOME[name]}"), name)

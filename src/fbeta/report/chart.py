@@ -61,24 +61,14 @@ class Key:
 
 @dataclass
 class Chart:
-    """A window x0 ≤ x ≤ x1, y0 ≤ y ≤ y1 on paper; lines end at its frame, marks may lie on it.
-
-    Paper of 360 × 300 is about that large on a phone and larger on a screen: letters are legible on both.
-    `surface` shades the unit square: scores in the cells of a grid, rows from the bottom. `live` names what the page's
-    slider moves in it.
-
-    >>> chart = Chart("a line", (0, 1), (0, 1), margins=(0, 0, 0, 0))
-    >>> chart.lines.append(Line([(0, 0), (1, 1)], "s c0"))
-    >>> chart.at((0.5, 1.0))
-    (180.0, 0.0)
-    """
+    """A window on paper; `surface` shades the unit square, from the bottom; `live` is what the slider moves in it."""
 
     label: str
     x: Pair
     y: Pair
     xlabel: str = ""
     ylabel: str = ""
-    width: float = 360
+    width: float = 360  # about that large on a phone, and larger on a screen: letters are legible on both
     height: float = 300
     margins: tuple[float, float, float, float] = (12, 18, 38, 46)  # top, right, bottom, left
     live: str = ""
@@ -92,8 +82,8 @@ class Chart:
     def frame(self) -> tuple[float, float, float, float]:
         """Left, top, width and height of the window on paper."""
         top, right, bottom, left = self.margins
-        if self.ylabel:  # long numbers at the axis must not run into its name
-            left = max(left, 18 + 7 * max(len(tick(value)) for value in ticks(*self.y)))
+        if self.ylabel:  # long numbers at the axis (0.8525 needs its digits) must not run into its name
+            left = max(left, 18 + 7 * max(len(short(value, 6)) for value in ticks(*self.y)))
         return left, top, self.width - left - right, self.height - top - bottom
 
     def at(self, p: Pair) -> Pair:
@@ -104,21 +94,8 @@ class Chart:
         return round(left + across * width, 1), round(top + down * height, 1)
 
 
-def tick(value: float) -> str:
-    """A number at an axis: it is round, so few digits are shown, but with fewer than six 0.8525 would say 0.853.
-
-    >>> tick(0.25), tick(-1.0), tick(0.8525)
-    ('0.25', '−1', '0.8525')
-    """
-    return short(value, 6)
-
-
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Round numbers from `low` to `high`, at most about `most`.
-
-    >>> ticks(0, 1), ticks(1, 20)
-    ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [5.0, 10.0, 15.0, 20.0])
-    """
+    """Round numbers from `low` to `high`, at most about `most`."""
     span = high - low
     unit = 10.0 ** math.floor(math.log10(span / most))
     step = next(unit * k for k in (1, 2, 2.5, 5, 10) if span / (unit * k) <= most)
@@ -127,11 +104,7 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
 
 
 def window(values: Sequence[float], pad: float = 0.05) -> Pair:
-    """The range that finite values fill, a little wider.
-
-    >>> window([1.0, 2.0], 0.5)
-    (0.5, 2.5)
-    """
+    """The range that finite values fill, a little wider."""
     kept = [v for v in values if math.isfinite(v)]
     low, high = (min(kept), max(kept)) if kept else (0.0, 1.0)
     room = (high - low) * pad if high > low else abs(high) * 0.05 or 1.0

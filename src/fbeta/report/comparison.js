@@ -4,9 +4,9 @@
 
   // As Python writes a number: a tie goes to the even digit, where toFixed would round it away from zero.
   function fixed(x, digits) {
-    if (x === null || !Number.isFinite(x)) return "–";
+    if (!Number.isFinite(x)) return "–";
     let text = Math.abs(x).toFixed(digits);
-    const [whole, rest] = Math.abs(x).toFixed(digits + 60 > 100 ? 100 : digits + 60).split(".");
+    const [whole, rest] = Math.abs(x).toFixed(digits + 60).split(".");
     if (/^50*$/.test(rest.slice(digits))) {
       const down = digits ? `${whole}.${rest.slice(0, digits)}` : whole;
       if (Number(down.at(-1)) % 2 === 0) text = down;
@@ -62,7 +62,7 @@
     all(`svg[data-live="${kind}"]`).forEach((svg) => {
       const [x0, x1, y0, y1] = svg.dataset.window.split(" ").map(Number);
       const [left, top, width, height] = svg.dataset.box.split(" ").map(Number);
-      const mark = svg.querySelector(".live"), inside = x >= x0 && x <= x1;
+      const mark = svg.querySelector(".live"), inside = x >= x0 && x <= x1 && Number.isFinite(y);
       if (!inside) return mark.setAttribute("hidden", "");
       mark.removeAttribute("hidden");
       const across = left + (width * (x - x0)) / (x1 - x0), down = top + (height * (y1 - y)) / (y1 - y0);
@@ -73,10 +73,10 @@
   function move() {
     const i = Number(slider.value), tp = method.tp[i], fp = method.fp[i];
     const fn = method.positives - tp, tn = method.negatives - fp, rows = method.positives + method.negatives;
-    const score = fixed(method.score[i], data.digits);
+    const score = fixed(method.score[i], data.digits), precision = tp + fp > 0 ? tp / (tp + fp) : NaN;
     put("tp", count(tp)); put("fp", count(fp)); put("fn", count(fn)); put("tn", count(tn));
     put("score", score);
-    put("precision", tp + fp > 0 ? fixed(share(tp, tp + fp), 3) : "–");
+    put("precision", fixed(precision, 3));
     put("recall", fixed(share(tp, method.positives), 3));
     put("alerts", fixed(100 * share(tp + fp, rows), 2) + " %");
     put("cost", money(cost(i)));
@@ -85,8 +85,7 @@
     $("at").textContent = cut === "none" ? "no score" : cut === "all" ? "any score" : "score " + cut;
     slider.setAttribute("aria-valuetext", `${$("at").textContent}: ${all(".tiles dt")[0].textContent} ${score}`);
     place("roc", share(fp, method.negatives), share(tp, method.positives));
-    if (tp + fp > 0) place("pr", share(tp, method.positives), share(tp, tp + fp));
-    else place("pr", NaN, NaN);
+    place("pr", share(tp, method.positives), precision);
   }
 
   // The score along the slider, so that one sees where it is high and how flat.

@@ -1,4 +1,4 @@
-"""The pictures of a comparison: ROC, precision and recall, calibration, courses of training."""
+"""The pictures of a comparison: ROC, precision and recall, calibration, courses of training; the cuts of its slider."""
 
 from __future__ import annotations
 
@@ -6,25 +6,59 @@ import itertools
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from fbeta.metrics import Metric
+import numpy as np
+
+from fbeta.metrics import Confusion, Metric
 from fbeta.report import level_lines
-from fbeta.report.chart import Chart, Key, Line, Mark, Pair, window
+from fbeta.report.chart import Chart, Line, Mark, Pair, window
 from fbeta.report.method_rows import MethodRow
 from fbeta.report.numerals import NONE, count, fixed, short
-from fbeta.report.slider import Slider
-
-Rows = Sequence[MethodRow]
-Sliders = Mapping[int, Slider]
 
 #: Room around the pictures whose lines have labels at their ends.
 MARGINS = (22, 32, 38, 46)
 
 
-def key(row: MethodRow) -> Key:
-    """A method's entry in the legend."""
-    look = f"c{row.colour}{' best' * row.winner}"
-    return Key(row.name, f"s d{row.dash} {look}", f"p {look}", row.dash)
+@dataclass(frozen=True)
+class Slider:
+    """At or above ``cut[i]``, which rises, lie ``tp[i]`` and ``fp[i]``; `own` and `half` are positions of two cuts."""
+
+    cut: list[float]
+    tp: list[float]
+    fp: list[float]
+    score: list[float]
+    positives: float
+    negatives: float
+    own: int
+    half: int
+
+
+Rows = Sequence[MethodRow]
+Sliders = Mapping[int, Slider]
+
+
+def slider(row: MethodRow, metric: Metric, most: int = 400) -> Slider | None:
+    """A method's test rows at about `most` cuts, with exact counts; None where a class is missing."""
+    o = row.candidate.operating
+    if not o.cut or not (o.positives > 0 and o.negatives > 0):
+        return None
+    cut, tp, fp = np.array([o.cut, o.tp, o.fp])[:, ::-1]
+    if tp[-1] + fp[-1] > 0:  # calling nothing positive is a choice too
+        cut, tp, fp = np.append(cut, np.inf), np.append(tp, 0), np.append(fp, 0)
+    # The first position whose cut is that or more: its positives are the rows at or above the cut.
+    marked = np.minimum(np.searchsorted(cut, [row.cut, 0.5]), len(cut) - 1)
+    kept = np.arange(len(cut))
+    if len(cut) > most:
+        # Even along the ROC curve and the log number of alerts: users of a rare class look at its first few alerts.
+        alerts = np.log1p(tp + fp) / np.log1p(o.positives + o.negatives)
+        way = tp / o.positives + fp / o.negatives + 2 * alerts
+        _, spread = np.unique(np.floor(way * most / 4), return_index=True)
+        kept = np.union1d(spread, [0, *marked, len(cut) - 1])
+    tp, fp = tp[kept], fp[kept]
+    found = level_lines.scores(metric, Confusion(tp, fp, o.positives - tp, o.negatives - fp))
+    own, half = np.searchsorted(kept, marked).tolist()
+    return Slider(cut[kept].tolist(), tp.tolist(), fp.tolist(), found.tolist(), o.positives, o.negatives, own, half)
 
 
 def roc(rows: Rows, sliders: Sliders, metric: Metric, prevalence: float, title: str, right: float = 1) -> Chart:
@@ -34,10 +68,11 @@ def roc(rows: Rows, sliders: Sliders, metric: Metric, prevalence: float, title: 
     chart = Chart(label, (0, right), (0, 1), *axes, margins=MARGINS, live="roc")
     level_lines.add(chart, level_lines.level_lines(metric, prevalence, right), right)
     for row in rows:
-        _line(chart, row, sliders[row.index].rates)
-        if row.operates is None or row.operates[0] > right:
+        s = sliders[row.index]
+        _line(chart, row, [(fp / s.negatives, tp / s.positives) for tp, fp in zip(s.tp, s.fp, strict=True)])
+        if row.pooled is None or row.pooled.fpr > right:
             continue
-        fpr, tpr = row.operates
+        fpr, tpr = row.pooled.fpr, row.pooled.tpr
         _mark(chart, row, (fpr, tpr), f" with its cuts: FPR {short(fpr, 3)}, TPR {short(tpr, 3)}")
         if row.winner and fpr < right:
             score = float(level_lines.scores(metric, row.pooled))
@@ -48,11 +83,8 @@ def roc(rows: Rows, sliders: Sliders, metric: Metric, prevalence: float, title: 
 
 
 def zoom(rows: Rows) -> float:
-    """How far to the right the operating points reach, rounded up; 1 where the whole square shows them well.
-
-    A rare class is worth few false positives, so its points crowd at the left edge.
-    """
-    places = [row.operates[0] for row in rows if row.operates is not None and not row.candidate.collapse]
+    """How far right the operating points reach, rounded up (of a rare class, not far); 1 where no zoom is needed."""
+    places = [row.pooled.fpr for row in rows if row.pooled is not None and not row.remark]
     reach = 2.5 * max(places, default=1.0)
     steps = [k * 10.0**-e for e in range(6, 0, -1) for k in (1, 2, 5)]
     return next((step for step in steps if reach <= step <= 0.2), 1.0)
@@ -65,9 +97,10 @@ def precision_recall(rows: Rows, sliders: Sliders, prevalence: float) -> Chart:
     everything = f"everything positive: {fixed(prevalence)}"
     chart.lines.append(Line([(0, prevalence), (1, prevalence)], "level own", everything))
     for row in rows:
-        _line(chart, row, sliders[row.index].precisions)
-        c = row.pooled
-        if c.tp + c.fp > 0:
+        s, c = sliders[row.index], row.pooled
+        called = [(tp, fp) for tp, fp in zip(s.tp, s.fp, strict=True) if tp + fp > 0]
+        _line(chart, row, [(tp / s.positives, tp / (tp + fp)) for tp, fp in called])
+        if c is not None and c.tp + c.fp > 0:
             recall, precision = c.tpr, c.tp / (c.tp + c.fp)
             rates = f"recall {fixed(recall)}, precision {fixed(precision)}"
             _mark(chart, row, (recall, precision), f" with its cuts: {rates}")
@@ -122,11 +155,11 @@ def scatters(rows: Rows, title: str) -> list[tuple[MethodRow, Chart, str]]:
             continue
         losses, label = window([x for x, _ in pairs], 0.08), f"{row.name}: loss against {title}"
         chart = Chart(label, losses, scores, "loss", title, width=240, height=190, margins=(8, 14, 34, 44))
-        chart.lines.append(Line(pairs, f"s thin c{row.colour}"))
+        chart.lines.append(Line(pairs, f"s thin {row.colour}"))
         for epoch, (loss, score) in enumerate(pairs, 1):
             note = f"epoch {epoch}: loss {loss:.4g}, {title} {fixed(score)}"
             size = 4.5 if epoch == len(pairs) else 2.5
-            chart.marks.append(Mark((loss, score), row.dash, f"p c{row.colour}", size, note))
+            chart.marks.append(Mark((loss, score), row.key.shape, f"p {row.colour}", size, note))
         # Two clusters alone make the correlation of the values large, not that of the steps.
         steps = [(b[0] - a[0], b[1] - a[1]) for a, b in itertools.pairwise(pairs)]
         out.append((row, chart, f"r = {_correlation(pairs)}, of the steps {_correlation(steps)}"))
@@ -141,9 +174,9 @@ def _correlation(pairs: list[Pair]) -> str:
 
 
 def _line(chart: Chart, row: MethodRow, points: Iterable[Pair], note: str = "") -> None:
-    chart.lines.append(Line(list(points), key(row).line, f"{row.name}{note}", row.index))
+    chart.lines.append(Line(list(points), row.key.line, f"{row.name}{note}", row.index))
 
 
 def _mark(chart: Chart, row: MethodRow, at: Pair, note: str, r: float | None = None) -> None:
     size = r or (5 if row.winner else 4)
-    chart.marks.append(Mark(at, row.dash, key(row).mark, size, f"{row.name}{note}", row.index))
+    chart.marks.append(Mark(at, row.key.shape, row.key.mark, size, f"{row.name}{note}", row.index))

@@ -5,66 +5,53 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from fbeta.comparison.result import Comparison
 from fbeta.metrics import Confusion, Cost, Metric, as_metric
 from fbeta.report import comparison_charts as charts
-from fbeta.report import method_rows, numerals, shell
+from fbeta.report import method_rows, numerals, shell, svg
 from fbeta.report.method_rows import MethodRow
-from fbeta.report.slider import Slider, slider
-from fbeta.report.svg import bar, sample, svg
 
 #: With more methods than this the pictures start with a few of them.
 CROWD = 7
 
 
 def page(comparison: Comparison, metric: Metric | Callable[..., Any] | None = None) -> str:
-    """Compose the page.
+    """Compose the page of a comparison: one HTML file, nothing fetched, every name from the data escaped.
 
-    >>> from fbeta.comparison.result import Table
-    >>> table = Table("<b>", "y", "1", 9, 2, 1)
-    >>> "&lt;b&gt; by MCC" in page(Comparison(table, "mcc", "MCC", (), "", "", "Nothing was run."))
-    True
+    `metric` is needed only for a metric of one's own that no spec can name.
+
+    >>> from fbeta.comparison.result import Comparison, Table
+    >>> table = Table("fraud", "is_fraud", "1", 1000, 20, 5)
+    >>> page(Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run."))[:15]
+    '<!doctype html>'
     """
     own, title = _metric(comparison, metric), comparison.title
     rows = method_rows.method_rows(comparison)
     digits = method_rows.digits(rows)
-    sliders = {row.index: made for row in rows if (made := slider(row, own)) is not None}
+    sliders = {row.index: made for row in rows if (made := charts.slider(row, own)) is not None}
     live = [row for row in rows if row.index in sliders]
     chosen = next((row for row in live if row.winner), live[0] if live else None)
-    chosen_slider = sliders[chosen.index] if chosen else None
-    prevalence = chosen_slider.prevalence if chosen_slider else math.nan
-    body = shell.fill(
-        shell.resource("comparison.html"),
-        c=comparison,
-        metric=own,
-        rows=rows,
-        digits=digits,
-        shown=_shown_first(rows),
-        live=live,
-        sliders=sliders,
-        chosen=chosen,
-        prevalence=prevalence,
-        costs=_costs(title, own, chosen, chosen_slider),
-        pole=_pole(own, prevalence),
-        trained=charts.trained(rows),
-        charts=charts,
-        method_rows=method_rows,
-        numerals=numerals,
-        bar=bar,
-        svg=svg,
-        sample=sample,
-    )
+    s = sliders[chosen.index] if chosen else None
+    prevalence = s.positives / (s.positives + s.negatives) if s else math.nan
+    tools = {"charts": charts, "draw": svg, "method_rows": method_rows, "numerals": numerals}
+    methods = {"rows": rows, "digits": digits, "shown": _shown_first(rows), "trained": charts.trained(rows)}
+    cuts = {"live": live, "sliders": sliders, "chosen": chosen, "prevalence": prevalence}
+    notes = {"costs": _costs(title, own, chosen, s), "pole": _pole(own, prevalence)}
+    template = shell.resource("comparison.html")
+    body = shell.fill(template, c=comparison, metric=own, **methods, **cuts, **notes, **tools)
     machine = f" on {comparison.machine}" if comparison.machine else ""
     took = f"Took {numerals.duration(comparison.seconds)}{machine}." if comparison.seconds else ""
-    return shell.page(
-        f"{comparison.table.name} by {title}",
-        body,
-        footer=took,
-        script=shell.resource("comparison.js"),
-        data={"digits": digits, "methods": {i: _data(s, rows[i].name, digits) for i, s in sliders.items()}},
-    )
+    data = {"digits": digits, "methods": {i: _data(s, rows[i].name, digits) for i, s in sliders.items()}}
+    heading, script = f"{comparison.table.name} by {title}", shell.resource("comparison.js")
+    return shell.page(heading, body, footer=took, script=script, data=data)
+
+
+def write(comparison: Comparison, path: str | Path, metric: Metric | Callable[..., Any] | None = None) -> None:
+    """Write the page of a comparison to a file, whole or not at all."""
+    shell.write(page(comparison, metric), path)
 
 
 def _metric(comparison: Comparison, metric: Metric | Callable[..., Any] | None) -> Metric:
@@ -78,7 +65,7 @@ def _metric(comparison: Comparison, metric: Metric | Callable[..., Any] | None) 
         ) from None
 
 
-def _data(s: Slider, name: str, digits: int) -> dict[str, Any]:
+def _data(s: charts.Slider, name: str, digits: int) -> dict[str, Any]:
     """What the script needs of a method: counts as they are, scores as they are shown, cuts as text."""
     return asdict(s) | {
         "name": numerals.clean(name),
@@ -98,7 +85,7 @@ def _shown_first(rows: list[MethodRow]) -> set[int]:
     return {row.index for row in [*named, *order[: CROWD - 4], *learnt[:2]]}
 
 
-def _costs(title: str, metric: Metric, chosen: MethodRow | None, s: Slider | None) -> tuple[float, float, str]:
+def _costs(title: str, metric: Metric, chosen: MethodRow | None, s: charts.Slider | None) -> tuple[float, float, str]:
     """Costs of a false positive and a false negative to start with, and why: the metric's own where it operates."""
     if isinstance(metric, Cost):
         return metric.fp, metric.fn, "The metric's own costs."

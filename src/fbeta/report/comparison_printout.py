@@ -18,12 +18,17 @@ from fbeta.report.method_rows import MethodRow
 HEADS = ("at ½", "Δ baseline", "p", "Brier", "cut", "time")
 
 
-def layout(comparison: Comparison) -> RenderableType:
-    """Lay out a comparison for 100 columns, or somewhat fewer.
+def terminal(comparison: Comparison) -> RenderableType:
+    """Lay out a comparison for a terminal of 100 columns; print it with rich's `Console`.
 
-    >>> from fbeta.comparison.result import Table as Data
-    >>> type(layout(Comparison(Data("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", "Nothing."))).__name__
-    'Group'
+    >>> from fbeta.comparison.result import Table
+    >>> table = Table("fraud", "is_fraud", "1", 1000, 20, 5)
+    >>> comparison = Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run.")
+    >>> Console(width=100).print(terminal(comparison))
+    fraud by F₂
+    1,000 rows, 5 columns; is_fraud = 1 in 20 of them (2.00 %)
+    <BLANKLINE>
+    Nothing was run.
     """
     rows = method_rows.ranked(method_rows.method_rows(comparison))
     name, title = plain(comparison.table.name, "bold"), plain(comparison.title, "bold")
@@ -81,11 +86,7 @@ class _Methods:
 
 
 def bar(value: Interval, scale: Pair, places: int) -> Text:
-    """An interval as a bar of so many letters, its mean as a point.
-
-    >>> bar(Interval(0.5, 0.0, 1.0), (0.0, 1.0), 9).plain
-    '├───●───┤'
-    """
+    """An interval as a bar of so many letters, its mean as a point."""
     if not all(map(math.isfinite, (value.mean, value.low, value.high))):
         return Text(numerals.NONE, "dim")
     if not scale[0] <= value.mean <= scale[1]:

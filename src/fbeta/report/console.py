@@ -1,12 +1,15 @@
-"""The style of everything printed with rich: headings, notes, tables, and a terminal that may lack some letters."""
+"""The style of everything printed with rich: headings, notes, tables, bars for long work."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -14,11 +17,7 @@ from fbeta.report.numerals import clean
 
 
 def show(layout: RenderableType, console: Console | None = None) -> None:
-    """Print a layout; plain text where the output is no terminal.
-
-    >>> show(heading("Title", "a note"), Console(width=100))
-    Title  a note
-    """
+    """Print a layout; plain text where the output is no terminal."""
     console = console or Console(highlight=False)
     if console.file is sys.stdout and isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without δ shows ? rather than a traceback
@@ -26,11 +25,7 @@ def show(layout: RenderableType, console: Console | None = None) -> None:
 
 
 def plain(text: str, style: str = "") -> Text:
-    """A string that may come from the data: markup in it stays text.
-
-    >>> plain("[b]a").plain
-    '[b]a'
-    """
+    """A string that may come from the data: markup in it stays text."""
     return Text(clean(text), style)
 
 
@@ -47,3 +42,19 @@ def indented(inside: RenderableType) -> RenderableType:
 def table(*, header: bool = True) -> Table:
     """A table without lines."""
     return Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", show_header=header)
+
+
+def bar(unit: str, console: Console) -> Progress:
+    """A bar that counts `unit`s, such as epochs."""
+    columns = BarColumn(), MofNCompleteColumn(), unit, TimeElapsedColumn(), "left:", TimeRemainingColumn()
+    return Progress("{task.description}", *columns, console=console)
+
+
+@contextmanager
+def progress(what: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on the terminal, not in files: what the `with` yields is told how much of how much is done (0: unknown)."""
+    console = Console(stderr=True)
+    with bar(unit, console) as shown:
+        shown.disable = not console.is_terminal
+        at = shown.add_task(what)
+        yield lambda done, of: shown.update(at, completed=done, total=of or None)

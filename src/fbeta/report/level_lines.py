@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,7 @@ from fbeta.report.numerals import short
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class LevelLine:
+class LevelLine(NamedTuple):
     """A line of equal score: its points (u, t) from lower left to upper right."""
 
     score: float
@@ -25,14 +24,7 @@ class LevelLine:
 
 
 def scores(metric: Metric, c: Confusion) -> Array:
-    """The score of each confusion matrix; NaN where a formula of the user's own has no value.
-
-    Shape: the cells alike; result the same.
-
-    >>> from fbeta.metrics import Accuracy
-    >>> scores(Accuracy(), Confusion.from_rates(np.array([0.0, 1.0]), np.array([1.0, 1.0]), prevalence=0.25))
-    array([1.  , 0.25])
-    """
+    """The score of each confusion matrix; NaN where a formula of the user's own has no value."""
 
     def score(*cells: float) -> float:
         try:
@@ -50,14 +42,7 @@ def scores(metric: Metric, c: Confusion) -> Array:
 
 
 def level_lines(metric: Metric, prevalence: float, right: float = 1.0, n: int = 9) -> list[LevelLine]:
-    """About `n` lines, spread evenly over the window 0 ≤ u ≤ `right`, with round scores.
-
-    The scores are those on the way from the perfect corner to the opposite one, rounded.
-
-    >>> from fbeta.metrics import Accuracy
-    >>> [line.score for line in level_lines(Accuracy(), 0.5, n=4)]
-    [0.9, 0.6, 0.4, 0.1]
-    """
+    """About `n` lines with round scores, spread evenly over the way from the corner (0, 1) to (`right`, 0)."""
     way = (np.arange(n) + 0.5) / n
     met = scores(metric, Confusion.from_rates(right * way, 1 - way, prevalence))
     lines = [level_line(metric, prevalence, score, right) for score in dict.fromkeys(_rounded(met))]
@@ -65,15 +50,7 @@ def level_lines(metric: Metric, prevalence: float, right: float = 1.0, n: int = 
 
 
 def level_line(metric: Metric, prevalence: float, score: float, right: float = 1.0, n: int = 48) -> LevelLine:
-    """The line of one score.
-
-    It is sought on the way up columns (t rises) and along rows (u falls), so that flat and steep lines are both met. A
-    metric that rises with TPR and falls with FPR has rising lines, so sorting puts the points in order.
-
-    >>> from fbeta.metrics import Recall
-    >>> {round(t, 6) for u, t in level_line(Recall(), 0.1, 0.3).points}
-    {0.3}
-    """
+    """The line of one score, sought up columns (t rises) and along rows (u falls), so flat and steep ones are met."""
     grid, zero, one = np.linspace(0, 1, n + 1), np.zeros(n + 1), np.ones(n + 1)
     start = np.block([[grid, one], [zero, grid]])
     end = np.block([[grid, zero], [one, grid]])
@@ -90,19 +67,13 @@ def level_line(metric: Metric, prevalence: float, score: float, right: float = 1
         below = at(middle) < score
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     found = (start + low * (end - start))[:, meets]
+    # A metric that rises with TPR and falls with FPR has rising lines, so sorting puts the points in order.
     u, t = found[:, np.argsort(found.sum(axis=0), kind="stable")]
     return LevelLine(score, tuple(zip((right * u).tolist(), t.tolist(), strict=True)))
 
 
 def add(chart: Chart, lines: Iterable[LevelLine], right: float = 1.0) -> None:
-    """Add lines to a chart, each with its score where it leaves the window, unless that would touch another.
-
-    >>> from fbeta.metrics import FBeta
-    >>> chart = Chart("F₂", (0, 1), (0, 1))
-    >>> add(chart, level_lines(FBeta(2), prevalence=0.1))
-    >>> [label.text for label in chart.labels]
-    ['0.9', '0.7', '0.5', '0.4', '0.3', '0.2', '0.1', '0.07', '0.02']
-    """
+    """Add lines to a chart, each with its score where it leaves the window, unless that would touch another."""
     over: list[float] = []
     beside: list[float] = []
     for line in lines:

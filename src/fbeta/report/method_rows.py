@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fbeta.comparison.result import Candidate, Comparison, Difference
 from fbeta.metrics import Confusion
 from fbeta.report import numerals
-from fbeta.report.chart import Pair, window
+from fbeta.report.chart import Key, Pair, window
 
 UNKNOWN = Difference(math.nan, math.nan, math.nan, math.nan, "")
 #: How many colours the page has; the first belongs to the baseline's loss. Further ones repeat with another dash.
@@ -19,13 +19,12 @@ COLOUR_COUNT = 7
 
 @dataclass(frozen=True)
 class MethodRow:
-    """One method: its place in the comparison, what its row says, and its place in the pictures.
+    """One method: its place in the comparison, what its row says, and its entry in the pictures' legend.
 
-    Numbers are NaN where they are unknown. `detail` is what the name does not say; `remark` is what went wrong, and in
-    how many splits. `inner` is the score on out-of-fold rows, by which methods are chosen; `cut` is the median of the
-    `cuts` of the splits, since one of them may be infinite; `held` is the score after each epoch, on held-out rows
-    where there are some. `pooled` are the decisions of all splits, each with its own cut, and `operates` is their place
-    in ROC space. The colour stands for loss and rule, the dash and the shape of its points for the model.
+    Unknown numbers are NaN. `detail` is what the name does not say, `remark` what went wrong, `inner` the score on
+    out-of-fold rows, `cut` the median over splits (one may be infinite), `held` the score after each epoch, and
+    `pooled` the decisions of all splits, each with its own cut, unless a class is missing. The colour stands for loss
+    and rule, the dash and the shape of points for the model.
     """
 
     index: int
@@ -41,19 +40,13 @@ class MethodRow:
     cuts: list[float]
     cut: float
     held: Sequence[float]
-    pooled: Confusion
-    operates: Pair | None
-    colour: int
-    dash: int
+    pooled: Confusion | None
+    colour: str
+    key: Key
 
 
 def method_rows(comparison: Comparison) -> list[MethodRow]:
-    """One row per method, in the order of the comparison.
-
-    >>> from fbeta.comparison.result import Table
-    >>> method_rows(Comparison(Table("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", ""))
-    []
-    """
+    """One row per method, in the order of the comparison."""
     first = sorted(comparison.candidates, key=lambda c: c.name != comparison.baseline)
     looks = list(dict.fromkeys((c.loss, c.rule) for c in first))
     models = list(dict.fromkeys(c.model for c in first))
@@ -65,6 +58,7 @@ def method_rows(comparison: Comparison) -> list[MethodRow]:
         splits = f" (in {len(bad)} of {len(c.outcomes)} splits)" if bad and len(c.outcomes) > 1 else ""
         cuts = [o.cut for o in c.outcomes] or [math.nan]
         pooled = Confusion(*(sum(getattr(o, cell) for o in c.outcomes) for cell in ("tp", "fp", "fn", "tn")))
+        shape, look = (models.index(c.model) + rounds) % 4, f"c{colour}{' best' * (c.name == comparison.winner)}"
         row = MethodRow(
             index=index,
             candidate=c,
@@ -79,10 +73,9 @@ def method_rows(comparison: Comparison) -> list[MethodRow]:
             cuts=cuts,
             cut=statistics.median(cuts),
             held=c.epochs.held or c.epochs.score,
-            pooled=pooled,
-            operates=(pooled.fpr, pooled.tpr) if pooled.positives and pooled.negatives else None,
-            colour=colour,
-            dash=(models.index(c.model) + rounds) % 4,
+            pooled=pooled if pooled.positives and pooled.negatives else None,
+            colour=f"c{colour}",
+            key=Key(c.name, f"s d{shape} {look}", f"p {look}", shape),
         )
         rows.append(row)
     return rows
@@ -94,8 +87,12 @@ def ranked(rows: Sequence[MethodRow]) -> list[MethodRow]:
 
 
 def digits(rows: Sequence[MethodRow]) -> int:
-    """How many decimals the scores of a table need."""
-    return numerals.digits_for(x.mean for row in rows for x in (row.candidate.score, row.candidate.at_half))
+    """How many decimals the scores of a table need: three, unless all are tiny or large."""
+    scores = [x.mean for row in rows for x in (row.candidate.score, row.candidate.at_half)]
+    largest = max((abs(x) for x in scores if math.isfinite(x)), default=1.0)
+    if largest >= 100:
+        return 1
+    return 3 if largest == 0 or largest >= 0.1 else min(9, 2 - math.floor(math.log10(largest)))
 
 
 def scale(rows: Sequence[MethodRow], *columns: str, also: float = math.nan) -> Pair:
@@ -106,12 +103,7 @@ def scale(rows: Sequence[MethodRow], *columns: str, also: float = math.nan) -> P
 
 
 def p_value_note(comparison: Comparison) -> str:
-    """The names of the tests behind the p values, and what to expect of so many.
-
-    >>> from fbeta.comparison.result import Table
-    >>> p_value_note(Comparison(Table("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", ""))
-    ''
-    """
+    """The names of the tests behind the p values, and what to expect of so many."""
     found = [c.difference.test for c in comparison.candidates if c.difference]
     named = ", ".join(dict.fromkeys(found))
     if len(found) < 2:

@@ -1,13 +1,9 @@
-"""Numbers and names from the data as text, the same on pages, in pictures and in the terminal.
-
-`comparison.js` writes its own numbers by the same rules.
-"""
+"""Numbers and names from the data as text, the same everywhere; `comparison.js` writes numbers by the same rules."""
 
 from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,11 +13,7 @@ NONE = "–"
 
 
 def fixed(x: float, digits: int = 3) -> str:
-    """A number with a fixed number of decimals and a true minus sign; a dash for NaN.
-
-    >>> fixed(-0.12345), fixed(-0.0001), fixed(math.nan), fixed(12345.6, 1)
-    ('−0.123', '0.000', '–', '12,345.6')
-    """
+    """A number with a fixed number of decimals and a true minus sign; a dash for NaN."""
     if not math.isfinite(x):
         return NONE if math.isnan(x) else "∞" if x > 0 else "−∞"
     text = f"{x:,.{digits}f}"
@@ -29,91 +21,54 @@ def fixed(x: float, digits: int = 3) -> str:
 
 
 def signed(x: float, digits: int = 3) -> str:
-    """As `fixed`, with its sign.
-
-    >>> signed(0.0123), signed(-0.0123), signed(0.0)
-    ('+0.012', '−0.012', '0.000')
-    """
+    """As `fixed`, with its sign."""
     text = fixed(x, digits)
     return f"+{text}" if x > 0 and text.strip("0.") else text
 
 
 def between(low: float, high: float, digits: int = 3, *, sign: bool = False) -> str:
-    """The two ends of an interval.
-
-    >>> between(0.1, 0.25), between(-0.1, 0.25, 2, sign=True)
-    ('0.100 to 0.250', '−0.10 to +0.25')
-    """
+    """The two ends of an interval."""
     write = signed if sign else fixed
     return f"{write(low, digits)} to {write(high, digits)}"
 
 
 def short(x: float | None, digits: int = 4, *, zeros: bool = False) -> str:
-    """A number with a few significant digits, with or without the zeros at its end; a dash for None and NaN.
-
-    >>> short(-4 / 9), short(20.0), short(0.01, 2, zeros=True), short(None)
-    ('−0.4444', '20', '0.010', '–')
-    """
+    """A number with a few significant digits, with or without the zeros at its end; a dash for None and NaN."""
     if x is None or math.isnan(x):
         return NONE
     return f"{x:{'#' * zeros}.{digits}g}".replace("-", "−")
 
 
 def cut(x: float, digits: int = 6) -> str:
-    """A cut that can be copied into a program; "none" or "all" where it is infinite.
-
-    >>> cut(0.25), cut(1 / 3), cut(math.inf)
-    ('0.25', '0.333333', 'none')
-    """
+    """A cut that can be copied into a program; "none" or "all" where it is infinite."""
     if not math.isfinite(x):
         return NONE if math.isnan(x) else "none" if x > 0 else "all"
     return f"{x:.{digits}g}"
 
 
 def p_value(p: float) -> str:
-    """A p value with two or three decimals.
-
-    >>> p_value(0.0004), p_value(0.012), p_value(0.34)
-    ('< 0.001', '0.012', '0.34')
-    """
+    """A p value with two or three decimals."""
     return "< 0.001" if p < 0.001 else fixed(p, 3 if p < 0.1 else 2)
 
 
 def percent(share: float) -> str:
-    """A share in percent.
-
-    >>> percent(0.0123), percent(math.nan)
-    ('1.23 %', '–')
-    """
+    """A share in percent."""
     return f"{fixed(100 * share, 2)} %" if math.isfinite(share) else NONE
 
 
 def count(x: float) -> str:
-    """A number of rows; with a decimal where rows carry weights.
-
-    >>> count(12345.0), count(2.5)
-    ('12,345', '2.5')
-    """
+    """A number of rows; with a decimal where rows carry weights."""
     return fixed(x, 0 if not math.isfinite(x) or x == round(x) else 1)
 
 
 def cells(c: Confusion) -> str:
-    """The four counts of a confusion matrix in words.
-
-    >>> from fbeta.metrics import Confusion
-    >>> cells(Confusion(tp=39, fp=1, fn=0, tn=1129))
-    '39 true positives, 0 false negatives, 1 false positive, 1,129 true negatives'
-    """
+    """The four counts of a confusion matrix in words."""
     named = {"true positive": c.tp, "false negative": c.fn, "false positive": c.fp, "true negative": c.tn}
     return ", ".join(f"{count(n)} {name}{'s' * (n != 1)}" for name, n in named.items())
 
 
 def duration(seconds: float) -> str:
-    """A time in the unit that suits it.
-
-    >>> duration(0.42), duration(12.3), duration(200), duration(7500)
-    ('0.42 s', '12 s', '3 min 20 s', '2 h 5 min')
-    """
+    """A time in the unit that suits it."""
     if not math.isfinite(seconds):
         return NONE
     if seconds < 9.95:
@@ -124,25 +79,7 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def digits_for(values: Iterable[float]) -> int:
-    """How many decimals scores of this size need: three, unless all are tiny or large.
-
-    >>> digits_for([0.81, 0.7]), digits_for([-0.0021, -0.0019]), digits_for([-250.0])
-    (3, 5, 1)
-    """
-    largest = max((abs(x) for x in values if math.isfinite(x)), default=1.0)
-    if largest >= 100:
-        return 1
-    if largest == 0 or largest >= 0.1:
-        return 3
-    return min(9, 2 - math.floor(math.log10(largest)))
-
-
 def clean(text: str) -> str:
-    """Text from the data that is safe to show: control characters, and those that turn the reading order, become �.
-
-    >>> clean("a\\x00b\\u202ec"), clean("ä <b>")
-    ('a�b�c', 'ä <b>')
-    """
+    """Text from the data that is safe to show: control characters, and those that turn the reading order, become �."""
     unsafe = {x for x in text if unicodedata.category(x) in ("Cc", "Cf", "Cs")} - {"\n", "\t"}
     return text.translate({ord(x): "�" for x in unsafe})

@@ -27,11 +27,7 @@ FAINT = {"size": 9, "color": "0.3", "bbox": {"fc": "white", "ec": "none", "pad":
 
 
 def draw(title: str, large: Chart, small: Sequence[Chart]) -> Figure:
-    """Draw charts, the small ones above one another to the left of the large one.
-
-    >>> len(draw("two", Chart("a", (0, 1), (0, 1)), [Chart("b", (0, 1), (0, 1))]).axes)
-    2
-    """
+    """Draw charts, the small ones above one another to the left of the large one."""
     figure = Figure(figsize=(10.5, 6.2), dpi=120, layout="constrained")
     figure.suptitle(_literal(title), fontweight="bold", fontsize=13)
     grid = figure.add_gridspec(len(small), 2, width_ratios=[1, 1.62])

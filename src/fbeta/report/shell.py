@@ -21,57 +21,27 @@ from fbeta.writing import replacing
 
 
 def page(title: str, body: str, *, footer: str = "", script: str = "", data: Any = None) -> str:
-    """Compose a page from markup of ours; `body` is a `Markup` as `fill` gives it, and plain text is escaped.
-
-    The browser may fetch nothing, and runs `page.js` and the given `script` alone; `data` is there for that script, as
-    JSON in the element ``data``. Pictures are SVG, or images with a ``data:`` address.
-
-    >>> text = page("a < b", fill("<p>{{ name }}</p>", name="<i>"))
-    >>> text[:15], "<title>a &lt; b</title>" in text, "<p>&lt;i&gt;</p>" in text
-    ('<!doctype html>', True, True)
-    """
+    """Compose a page that may fetch nothing and runs `page.js` and `script` alone, which finds `data` as JSON."""
     style, script = resource("page.css"), resource("page.js") + script
-    made = fill(
-        resource("page.html"),
-        title=title,
-        body=body,
-        footer=footer,
-        style=Markup(style),
-        script=Markup(script),
-        data=None if data is None else htmlsafe_json_dumps(data, separators=(",", ":"), allow_nan=False),
-        policy=f"default-src 'none'; img-src data:; script-src {_hash(script)}; style-src {_hash(style)}",
-    )
-    return str(made)
+    policy = f"default-src 'none'; img-src data:; script-src {_hash(script)}; style-src {_hash(style)}"
+    packed = None if data is None else htmlsafe_json_dumps(data, separators=(",", ":"), allow_nan=False)
+    ours = {"policy": policy, "style": Markup(style), "script": Markup(script), "data": packed}
+    return str(fill(resource("page.html"), title=title, body=body, footer=footer, **ours))
 
 
 def write(text: str, path: str | Path) -> None:
-    """Write a page to a file, whole or not at all.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write(page("a", ""), Path(folder, "page.html"))
-    ...     [file.name for file in Path(folder).iterdir()]
-    ['page.html']
-    """
+    """Write a page to a file, whole or not at all."""
     with replacing(Path(path)) as part:
         part.write_text(text, encoding="utf-8")
 
 
 def fill(template: str, **values: Any) -> Markup:
-    """Fill a jinja2 template; what is no `Markup` may come from the data, so it is cleaned and escaped.
-
-    >>> fill("<b>{{ name }}</b>", name="a & b")
-    Markup('<b>a &amp; b</b>')
-    """
+    """Fill a jinja2 template; what is no `Markup` may come from the data, so it is cleaned and escaped."""
     return Markup(_compiled(template).render(values))
 
 
 def resource(name: str) -> str:
-    """The text of a file that lies beside this one.
-
-    >>> resource("page.html")[:15]
-    '<!doctype html>'
-    """
+    """The text of a file that lies beside this one."""
     return files("fbeta.report").joinpath(name).read_text(encoding="utf-8")
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 from fbeta.comparison.result import Difference, Interval
-from fbeta.report.chart import Chart, Key, Line, Pair, tick, ticks
+from fbeta.report.chart import Chart, Key, Line, Pair, ticks
 from fbeta.report.numerals import short
 from fbeta.report.shell import Markup, fill, resource
 
@@ -20,23 +20,13 @@ SHAPES = (
 
 
 def svg(chart: Chart) -> Markup:
-    """Draw a chart.
-
-    >>> chart = Chart("a line", (0, 1), (0, 1))
-    >>> chart.lines.append(Line([(0, 0), (1, 1)], "s c0", title="1 < 2"))
-    >>> "<title>1 &lt; 2</title>" in svg(chart)
-    True
-    """
-    drawn = {"cells": _cells, "finite": _finite, "places": _places, "shapes": SHAPES}
-    return fill(resource("chart.html"), c=chart, tick=tick, ticks=ticks, **drawn)
+    """Draw a chart."""
+    tools = {"cells": _cells, "finite": _finite, "places": _places, "shapes": SHAPES, "short": short, "ticks": ticks}
+    return fill(resource("chart.html"), c=chart, **tools)
 
 
 def sample(key: Key) -> Markup:
-    """The sample of an entry of a legend.
-
-    >>> sample(Key("a", line="s c0")).count("<path")
-    1
-    """
+    """The sample of an entry of a legend."""
     line = f'<path class="{key.line}" d="M2 7H32"/>' if key.line else ""
     place = 'transform="translate(17 7) scale(3.5)"'
     mark = f'<path class="{key.mark}" {place} d="{SHAPES[key.shape]}"/>' if key.mark else ""

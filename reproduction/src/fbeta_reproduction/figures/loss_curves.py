@@ -8,7 +8,7 @@ import numpy as np
 
 from fbeta.metrics import FBeta
 from fbeta.report.explain import explain
-from fbeta.report.explain.curves import Curve, figure_1, term
+from fbeta.report.explain.charts import Curve, figure_1, term
 from fbeta_reproduction.figures.style import COLOURS, LINES, above, beta_handles, figure, plain
 from fbeta_reproduction.protocol import BETAS
 from fbeta_reproduction.results.folder import Results

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from fbeta import data
 from fbeta.learners.devices import device_of
-from fbeta.report.progress import bar
+from fbeta.report.console import bar
 from fbeta_reproduction import protocol
 from fbeta_reproduction.engine.image_stack import PRECISIONS
 from fbeta_reproduction.images.binary_images import BinaryImages

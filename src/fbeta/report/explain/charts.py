@@ -1,22 +1,26 @@
-"""The pictures of an explanation: ROC space, and the two panels of the paper's Figure 1."""
+"""The pictures of an explanation, ROC space and the paper's Figure 1, and the page and the figure that hold them."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fbeta.metrics import Confusion
+from fbeta.metrics import Anchors, AnchorTerm, Confusion
 from fbeta.report import level_lines
 from fbeta.report.chart import Chart, Key, Label, Line, Mark
 from fbeta.report.explain import Explanation
-from fbeta.report.explain.curves import Curve, figure_1
 from fbeta.report.explain.population import roc
+from fbeta.report.explain.sentences import times
 from fbeta.report.numerals import short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Array = NDArray[np.float64]
 #: Cells of ROC space across, each with its score.
 CELLS = 32
 #: How curves look, those drawn first before the others.
@@ -29,13 +33,18 @@ CUTS = {"best cut": (2, "p c2"), "cut at ½": (0, "p c5")}
 STRAIGHT = {"pencil": "lines through the pole", "parallel": "parallel lines"}
 
 
-def roc_space(e: Explanation) -> Chart:
-    """The score over ROC space, its level lines, and ROC curves of known populations with their best cut and ½.
+@dataclass(frozen=True)
+class Curve:
+    """A line with a name and a role, one of `LOOKS`."""
 
-    >>> from fbeta.report.explain import explain
-    >>> [key.label for key in roc_space(explain("mcc", prevalence=0.1)).legend]
-    ['AUC 0.76', 'AUC 0.92', 'AUC 0.98', 'best cut', 'cut at ½']
-    """
+    label: str
+    role: str
+    x: Array
+    y: Array
+
+
+def roc_space(e: Explanation) -> Chart:
+    """The score over ROC space, its level lines, and ROC curves of known populations with their best cut and ½."""
     pole = e.pole if e.pole is not None and all(-0.8 <= x <= 1.8 for x in e.pole) else None
     where = "" if e.pole is None else f"pole ({short(e.pole[0], 3)}, {short(e.pole[1], 3)})"
     u, t = pole or (0.5, 0.5)  # the window is the unit square with a little room, and the pole where it is near
@@ -69,14 +78,7 @@ def roc_space(e: Explanation) -> Chart:
 
 
 def loss_panels(e: Explanation) -> list[Chart]:
-    """Panels (a) and (b) of the paper's Figure 1 for this metric.
-
-    >>> from fbeta.report.explain import explain
-    >>> [chart.label for chart in loss_panels(explain("mcc", prevalence=0.1))]
-    ['Cost of false negatives', 'Cost of false positives']
-    >>> [chart.y for chart in loss_panels(explain("kappa", prevalence=0.3))]
-    [(0, 1.6), (0, 1.6)]
-    """
+    """Panels (a) and (b) of the paper's Figure 1 for this metric."""
     missed, flagged = figure_1(e)
     # The axes reach as high as the metric's own curves at q = 0.96, within reason; BCE has no top.
     own = [float(np.interp(0.96, c.x, c.y)) for c in missed + flagged if c.role == "own"]
@@ -88,15 +90,56 @@ def loss_panels(e: Explanation) -> list[Chart]:
 
 
 def figure(e: Explanation) -> Figure:
-    """All three for a PNG: the paper's Figure 1 on the left, ROC space on the right.
-
-    >>> from fbeta.report.explain import explain
-    >>> len(figure(explain("fbeta:beta=2", prevalence=0.1)).axes)
-    3
-    """
+    """All three for a PNG: the paper's Figure 1 on the left, ROC space on the right."""
     from fbeta.report.png import draw
 
     return draw(f"{e.spec} at prevalence {e.prevalence:g}", roc_space(e), loss_panels(e))
+
+
+def page(e: Explanation) -> str:
+    """All three on a page, one HTML file that needs no network, with text and tables; every string is escaped."""
+    from fbeta.report import shell, svg
+    from fbeta.report.explain.printout import sections
+
+    charts, template = [roc_space(e), *loss_panels(e)], shell.resource("explanation.html")
+    body = shell.fill(template, e=e, sections=sections(e), charts=charts, draw=svg)
+    return shell.page(f"{e.spec} at prevalence {e.prevalence:g}", body)
+
+
+def term(anchor: float, q: Array, *, positive: bool, scale: float = 1.0) -> Array:
+    """One class's part of the class-balanced surrogate as a function of its error rate q, shifted to 0 at q = 0."""
+    one = AnchorTerm.at(anchor, positive, scale)
+    with np.errstate(divide="ignore"):
+        near = np.log(np.append(q, 0.0) if one.sign > 0 else np.append(1 - q, 1.0))
+        value = one.value(near, np)
+    rise: Array = value[:-1] - value[-1]
+    return rise
+
+
+def figure_1(e: Explanation, n: int = 241) -> tuple[list[Curve], list[Curve]]:
+    """Panels (a) and (b) of the paper's Figure 1 for this metric: the losses of each error rate [lee2021]."""
+    q = 1 - (1 - np.linspace(0, 0.98, n)) ** 2  # closer together where BCE is steep
+    standard = [Curve("BCE  −log(1 − q)", "bce", q, -np.log1p(-q)), Curve("MAE  q", "mae", q, q)]
+    a, b = list(standard), list(standard)
+    if not e.trainable:
+        return a, b
+    if e.slope is not None:
+        for panel, price in ((a, 2 / (1 + e.slope)), (b, 2 * e.slope / (1 + e.slope))):
+            panel.append(Curve(f"surrogate  {times(price, 3)}q", "own", q, price * q))
+    elif e.anchors is not None:
+        x0, y0 = e.anchors
+        scale = Anchors(x0, y0).scale
+        for beta, x in e.siblings:
+            if not math.isclose(x, x0):
+                label = f"β = {'½' if beta == 0.5 else short(beta)}"
+                b.append(Curve(label, "sibling", q, term(x, q, positive=False)))
+        for panel, anchor, positive in ((a, y0, True), (b, x0, False)):
+            y = term(anchor, q, positive=positive, scale=scale)
+            panel.append(Curve(f"surrogate  {_term_text(anchor, scale, positive)}", "own", q, y))
+    elif (cost := e.conditions[0].slope) is not None:
+        for panel, price in ((a, 1.0), (b, cost)):
+            panel.append(Curve(f"tangent  −{times(price, 3)}log(1 − q)", "own", q, -price * np.log1p(-q)))
+    return a, b
 
 
 def _losses(label: str, rate: str, curves: list[Curve], top: float) -> Chart:
@@ -111,3 +154,10 @@ def _losses(label: str, rate: str, curves: list[Curve], top: float) -> Chart:
     if not any(c.role == "own" for c in curves):
         chart.labels.append(Label((0.03, 0.9 * top), "no loss trains for this metric"))
     return chart
+
+
+def _term_text(anchor: float, scale: float, positive: bool) -> str:
+    shrinks = (anchor <= 0) == positive  # the distance to the anchor shrinks with the error
+    sign, distance = "−" if shrinks else "+", abs(positive - anchor)
+    share = "q" if math.isclose(distance, 1) else f"q/{short(distance, 3)}"
+    return f"{'−' * shrinks}{times(scale, 3)}log(1 {sign} {share})"

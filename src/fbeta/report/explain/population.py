@@ -17,10 +17,7 @@ SEPARATIONS = (1.0, 2.0, 3.0)
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """An operating point: where it lies, what it scores, and δ, above which a row is worth calling positive.
-
-    Score and δ are None where the metric's formula has no value.
-    """
+    """A point of ROC space, its score, and δ, from which a row is worth calling positive; None: without a value."""
 
     fpr: float
     tpr: float
@@ -30,10 +27,7 @@ class OperatingPoint:
 
 @dataclass(frozen=True)
 class Population:
-    r"""Scores N(0, 1) of negatives and N(d′, 1) of positives: AUC = Φ(d′/√2).
-
-    `cut` is the best cut on the calibrated probability, `best` where it operates, `half` where the cut ½ does.
-    """
+    """Scores N(0, 1) of negatives and N(d′, 1) of positives; the best `cut` of the probability operates at `best`."""
 
     separation: float
     auc: float
@@ -50,15 +44,7 @@ class Population:
 
 
 def point(metric: Metric, fpr: float, tpr: float, prevalence: float) -> OperatingPoint:
-    r"""Score a point of ROC space, and find the probability from which a row there is worth calling positive.
-
-    .. math:: \delta = \frac{g_0}{g_0 + g_1}
-
-    >>> from fbeta.metrics import FBeta
-    >>> p = point(FBeta(2), fpr=0.1, tpr=0.8, prevalence=0.1)
-    >>> round(p.score, 4), round(p.delta, 4)
-    (0.7018, 0.1404)
-    """
+    """Score a point of ROC space, and find the probability δ from which a row there is worth calling positive."""
     c = Confusion.from_rates(fpr, tpr, prevalence)
     score = value_or_none(lambda: metric(c))
     delta = None if score is None else value_or_none(lambda: metric.best_cut(c))
@@ -66,23 +52,13 @@ def point(metric: Metric, fpr: float, tpr: float, prevalence: float) -> Operatin
 
 
 def population(metric: Metric, prevalence: float, separation: float) -> Population:
-    r"""Find the best cut of a metric on two normal classes, and what the cut ½ does instead.
-
-    The calibrated probability of a score s is
-    :math:`\operatorname{logit} \eta(s) = \operatorname{logit} \pi + d' s - d'^2/2`, so a cut on η is a cut on s.
-    A best cut is where η = δ; every such place is tried, and a grid besides for formulas without slopes.
-
-    >>> from fbeta.metrics import FBeta
-    >>> p = population(FBeta(1), prevalence=0.1, separation=2.0)
-    >>> round(p.auc, 4), round(p.cut, 4), round(p.best.score / 2, 4)
-    (0.9214, 0.3061, 0.3061)
-
-    Reference: [ye2012], [lipton2014]
-    """
-    d, odds = separation, math.log(prevalence) - math.log1p(-prevalence)
+    """Find the best cut of a metric on two normal classes, and what the cut ½ does instead."""
+    d, log_odds = separation, math.log(prevalence) - math.log1p(-prevalence)
 
     def eta(s: float) -> float:
-        return _logistic(odds + d * s - d * d / 2)
+        """The calibrated probability of a score: it rises with s, so a cut on η is a cut on s."""
+        x = log_odds + d * s - d * d / 2
+        return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
 
     @cache
     def at(s: float) -> OperatingPoint:
@@ -93,30 +69,23 @@ def population(metric: Metric, prevalence: float, separation: float) -> Populati
         delta = at(s).delta
         return delta is not None and eta(s) < delta
 
+    # A best cut is where η = δ; every such place is tried, and a grid besides for formulas without slopes.
     grid = [-37.0 + i * (74.0 + d) / 800 for i in range(801)]
     below = [too_low(s) for s in grid]
     turns = [_bisect(too_low, grid[i], grid[i + 1]) for i in range(len(grid) - 1) if below[i] > below[i + 1]]
     best = max([*turns, *grid], key=lambda s: -math.inf if (score := at(s).score) is None else score)
     cut = {grid[0]: 0.0, grid[-1]: 1.0}.get(best, eta(best))  # at the ends everything or nothing is positive
-    half = at((d * d / 2 - odds) / d)
+    half = at((d * d / 2 - log_odds) / d)
     return Population(d, NormalDist().cdf(d / math.sqrt(2)), cut, at(best), half)
 
 
 def rates(s: float, separation: float) -> tuple[float, float]:
-    """False and true positive rate of the cut s on two normal classes.
-
-    >>> [round(x, 4) for x in rates(1.0, separation=2.0)]
-    [0.1587, 0.8413]
-    """
+    """False and true positive rate of the cut s on two normal classes."""
     return 0.5 * math.erfc(s / math.sqrt(2)), 0.5 * math.erfc((s - separation) / math.sqrt(2))
 
 
 def roc(separation: float, n: int = 301) -> list[tuple[float, float]]:
-    """The ROC curve of two normal classes: false and true positive rates, from 'none' to 'all'.
-
-    >>> [round(t, 4) for _, t in roc(2.0, n=3)]
-    [0.0, 0.8413, 1.0]
-    """
+    """The ROC curve of two normal classes: false and true positive rates, from 'none' to 'all'."""
     high, low = separation + 6, -6
     return [rates(high + i / (n - 1) * (low - high), separation) for i in range(n)]
 
@@ -128,10 +97,6 @@ def value_or_none(formula: Callable[[], Any]) -> float | None:
     except (ArithmeticError, ValueError):
         return None
     return value if math.isfinite(value) else None
-
-
-def _logistic(x: float) -> float:
-    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
 
 
 def _bisect(too_low: Callable[[float], bool], low: float, high: float) -> float:

@@ -16,10 +16,7 @@ CELLS = ("TP", "FP", "FN", "TN")
 
 @dataclass(frozen=True)
 class Condition:
-    """What the gradients satisfy at a critical point, in letters and in numbers.
-
-    `slope` is the dt/du it asks of the ROC curve at the example point: where training comes to rest.
-    """
+    """What gradients satisfy at a critical point, in letters and numbers; `slope` is the dt/du it asks of the ROC."""
 
     name: str
     text: str
@@ -36,23 +33,12 @@ class BestRule:
 
 
 def times(x: float, digits: int = 4) -> str:
-    """Write a factor; one goes without saying.
-
-    >>> times(0.5), times(1.0)
-    ('0.5·', '')
-    """
+    """Write a factor; one goes without saying."""
     return "" if math.isclose(x, 1, rel_tol=1e-9) else f"{short(x, digits)}·"
 
 
 def formula(metric: Metric) -> str:
-    """The metric's formula, with its parameters filled in where the ratio is linear in the cells.
-
-    >>> from fbeta.metrics import FBeta, MCC
-    >>> formula(FBeta(2))
-    '5·TP / (5·TP + FP + 4·FN)'
-    >>> formula(MCC()) == MCC.formula
-    True
-    """
+    """The metric's formula, with its parameters filled in where the ratio is linear in the cells."""
     unit = [[float(i == j) for j in range(4)] for i in range(4)]
     probe = (3.0, 5.0, 7.0, 11.0)
     try:
@@ -68,18 +54,7 @@ def formula(metric: Metric) -> str:
 
 
 def conditions(metric: Metric, anchors: Anchors | None, at: OperatingPoint, prevalence: float) -> tuple[Condition, ...]:
-    r"""The paper's condition on the gradients of q₀ = 1 − t and q₁ = u, for any metric, class-balanced BCE and MAE.
-
-    .. math:: -\frac{q_0'}{|1 - q_0 - y_0|} = \frac{q_1'}{|q_1 - x_0|}, \qquad \text{else}\quad
-              -\frac{\partial M}{\partial t}\,q_0' = -\frac{\partial M}{\partial u}\,q_1'
-
-    >>> from fbeta.metrics import FBeta
-    >>> own, bce, mae = conditions(FBeta(2), FBeta(2).anchors(0.1), OperatingPoint(0.1, 0.8, None, None), 0.1)
-    >>> own.numbers, round(own.slope, 4), round(bce.slope, 4), mae.slope
-    ('−q₀′/(1 − q₀) = q₁′/(0.4444 + q₁)', 1.4694, 0.8889, 1.0)
-
-    Reference: [lee2021], eqs. gradient_fbeta, gradient_bce and gradient_mae
-    """
+    """The conditions [lee2021] on the gradients of q₀ = 1 − t and q₁ = u of the metric, class-balanced BCE and MAE."""
     c = Confusion.from_rates(at.fpr, at.tpr, prevalence)
     by_t = value_or_none(lambda: metric.slopes(c)[0])
     by_u = value_or_none(lambda: metric.slopes(c)[1])
@@ -103,15 +78,7 @@ def conditions(metric: Metric, anchors: Anchors | None, at: OperatingPoint, prev
 
 
 def best_rule(points: Sequence[OperatingPoint], prevalence: float) -> BestRule:
-    """Read the decision rule off a handful of operating points: does δ follow from the score, and how?
-
-    >>> from fbeta.report.explain.population import point
-    >>> from fbeta.metrics import FBeta
-    >>> best_rule([point(FBeta(2), u, t, 0.1) for u, t in [(0.1, 0.5), (0.2, 0.9), (0.1, 0.8), (0.5, 0.9)]], 0.1)
-    BestRule(text='δ = M*/5, where M* is the best achievable score.', fit=(0.0, 0.2, 0.0))
-
-    Reference: [ye2012], [narasimhan2015]
-    """
+    """Read off a handful of operating points how δ follows from the score, if it does [ye2012], [narasimhan2015]."""
     known = [(p.score, p.delta) for p in points if p.score is not None and p.delta is not None]
     fit = _fit(known)
     if fit is None:
@@ -129,13 +96,7 @@ def best_rule(points: Sequence[OperatingPoint], prevalence: float) -> BestRule:
 
 
 def half(populations: Sequence[Population]) -> str:
-    """Where the cut ½ on calibrated probabilities is wrong, and what it costs, in plain words.
-
-    >>> from fbeta.report.explain.population import population
-    >>> from fbeta.metrics import Accuracy
-    >>> half([population(Accuracy(), 0.1, 2.0)])
-    '½ is the right cut on calibrated probabilities.'
-    """
+    """Where the cut ½ on calibrated probabilities is wrong, and what it costs, in plain words."""
     offs = [p.cut - 0.5 for p in populations]
     if all(abs(off) < 0.005 for off in offs):
         return "½ is the right cut on calibrated probabilities."
