@@ -74,13 +74,7 @@ def _show(name: str, path: str, as_json: bool) -> None:
 
 
 def listing(facts: Iterable[dict[str, Any]]) -> str:
-    """The facts of data sets as a table.
-
-    >>> from fbeta.data import get
-    >>> print(listing([get("creditcard").facts() | {"here": False}]))
-    name        train    test  shape       classes  MB     sources         here
-    creditcard  284,807  –     29 columns  2        150.8  upstream, pypi  no
-    """
+    """The facts of data sets as a table."""
     rows = [("name", "train", "test", "shape", "classes", "MB", "sources", "here")]
     for f in facts:
         shape, classes = "x".join(map(str, f["shape"])), str(len(f["classes"]))

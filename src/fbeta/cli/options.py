@@ -58,11 +58,7 @@ def fitted(table: Table, out: Path, **wanted: Any) -> Model:
 
 
 def next_step(model: Path) -> str:
-    """What to do with a model that was written.
-
-    >>> next_step(Path("model.fbeta"))
-    'Written: model.fbeta. Next: fbeta predict model.fbeta NEW.csv -o predictions.csv'
-    """
+    """What to do with a model that was written."""
     return f"Written: {model}. Next: fbeta predict {model} NEW.csv -o predictions.csv"
 
 
@@ -114,20 +110,12 @@ losses, models, rules = map(_list_of, (LOSSES, MODELS, RULES))
 
 
 def names(given: str | None) -> list[str] | None:
-    """Names that are separated by commas.
-
-    >>> names("linear, mlp")
-    ['linear', 'mlp']
-    """
+    """Names that are separated by commas."""
     return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
 
 
 def columns(given: list[str] | None) -> list[str]:
-    """Names that are separated by commas, or given one by one.
-
-    >>> columns(["id,day", "note"]), columns(None)
-    (['id', 'day', 'note'], [])
-    """
+    """Names that are separated by commas, or given one by one."""
     return [name for text in given or () for name in names(text) or ()]
 
 

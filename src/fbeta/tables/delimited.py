@@ -84,11 +84,7 @@ def inspect(path: Path, folder: Path, delimiter: str | None = None) -> Delimited
 
 
 def sniff(text: str) -> str:
-    """The delimiter that splits the header and the first rows into the same number of fields.
-
-    >>> sniff("name;size, cm\\nx;1,5\\n")
-    ';'
-    """
+    """The delimiter that splits the header and the first rows into the same number of fields."""
     lines = text.splitlines(keepends=True)[:100]
     best, chosen = (0.0, 0), ","
     for delimiter in DELIMITERS:

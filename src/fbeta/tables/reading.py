@@ -14,9 +14,11 @@ from fbeta.tables.columns import LEVELS, Column, Facts, cleaned, infer, profile,
 from fbeta.tables.errors import LISTED, TableError, listed
 from fbeta.tables.folds import dense, joined
 from fbeta.tables.formats import READER_ERRORS, OpenTable, col, need_column, opened
-from fbeta.tables.leaks import leaks
 from fbeta.tables.table import Roles, Table
 from fbeta.tables.target import Classes, choose_classes
+
+#: With fewer rows of a class than this, columns tell the classes apart by chance.
+_ENOUGH = 5
 
 
 def read_table(
@@ -257,3 +259,23 @@ def _groups(
         notes.append(f"rows without a value of {name!r} are groups of their own: {int(alone.sum()):,}.")
     ids = np.where(alone, codes.max(initial=0) + 1 + np.arange(len(codes)), codes)
     return joined(dense(ids), own) if duplicates else dense(ids)
+
+
+def leaks(features: pl.DataFrame, y: NDArray[np.int8]) -> list[str]:
+    """The columns of which each alone tells the classes apart in every row, a missing value being one more value."""
+    fewest = int(np.bincount(y, minlength=2).min())
+    if fewest < _ENOUGH:
+        return []
+    one, other = features.filter(y == 0), features.filter(y == 1)
+    return [a.name for a, b in zip(one, other, strict=True) if _apart(a.alias("x"), b.alias("x"), fewest)]
+
+
+def _apart(one: pl.Series, other: pl.Series, fewest: int) -> bool:
+    if one.null_count() and other.null_count():
+        return False
+    if one.dtype.is_numeric() or one.dtype.is_temporal():
+        low, high, least, most = one.min(), one.max(), other.min(), other.max()
+        return low is None or least is None or bool(high < least or most < low)  # type: ignore[operator]
+    first, second = set(one.drop_nulls().unique()), set(other.drop_nulls().unique())
+    # Of a great many levels, hardly any has rows of both classes.
+    return len(first) + len(second) <= fewest and not first & second
