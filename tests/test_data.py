@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 
 from fbeta import data
 from fbeta.cli.data import meter
-from fbeta.datasets import bundled, digits
+from fbeta.datasets import dataset, digits
 from tiny_data import cli
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -40,7 +40,7 @@ def test_digits_of_another_scikit_learn_are_refused(monkeypatch):
 
 
 def test_digits_without_scikit_learn(monkeypatch):
-    monkeypatch.setattr(bundled, "find_spec", lambda name: None)
+    monkeypatch.setattr(dataset, "find_spec", lambda name: None)
     for command in ("path", "fetch"):
         result = cli(command, "digits")
         assert result.exit_code == 2

@@ -70,7 +70,7 @@ def test_creditcard_comes_from_its_authors_first_and_is_tried_again_where_it_bro
     monkeypatch.setattr(creditcard, "UPSTREAM", (f"{server.url}gone.csv", f"{server.url}creditcard.csv"))
     server.files["creditcard.csv"] = CSV
     server.cuts = [20, 20]
-    assert data.get("creditcard").origins == ("upstream", "pypi")
+    assert tuple(data.get("creditcard").sources) == ("upstream", "pypi")
     assert on_disk(data.fetch("creditcard")) == card
     assert [path for path, _ in server.seen] == ["gone.csv", *["creditcard.csv"] * 3]
 

@@ -14,7 +14,7 @@ from fbeta.cli.options import AsJson, datasets
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fbeta.datasets.dataset import DownloadProgress
+    from fbeta.datasets.download import DownloadProgress
 
 app = typer.Typer(help="List, find and fetch the named data sets.", no_args_is_help=True)
 Name = Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fbeta.datasets.bundled import Bundled, verify
+from fbeta.datasets.dataset import Bundled, verify
 
 if TYPE_CHECKING:
     from fbeta.tables import Table

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fbeta.datasets.bundled import Bundled, verify
-from fbeta.datasets.dataset import Images
+from fbeta.datasets.dataset import Bundled, verify
+from fbeta.datasets.images import Images
 
 #: Of the pixels 0 to 16 and the labels, as bytes in scikit-learn's order.
 SHA256 = "87ff0c9e40dc7e2c0e34e7257799c2e3f3aec1a016363bb11cad869ec428a826"

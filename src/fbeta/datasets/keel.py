@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fbeta.datasets.cached import Cached, File
-from fbeta.datasets.dataset import DataError
-from fbeta.datasets.wheels import wheel
+from fbeta.datasets.archives import wheel
+from fbeta.datasets.dataset import Dataset, File
+from fbeta.datasets.download import DataError
 
 if TYPE_CHECKING:
     from fbeta.tables import Table
@@ -62,12 +62,12 @@ def read(folder: Path, table: str = "", duplicates: bool = True) -> Table:
     return read_frame(frame, "class", "positive", duplicates=duplicates, name=f"keel/{table}")
 
 
-def member(table: str) -> Cached[Table]:
+def member(table: str) -> Dataset[Table]:
     """The data set of one table."""
     return replace(DATASET, name=f"keel/{table}", home="keel", kind="table", read=partial(read, table=table))
 
 
-DATASET = Cached(
+DATASET = Dataset(
     name="keel",
     about="imbalanced tables, each by its name",
     kind="tables",
