@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fbeta import data, datasets
-from fbeta.datasets import breast_cancer, creditcard, keel
+from fbeta.datasets import bundled, creditcard, keel
 from fbeta.tables import Roles
 from tiny_data import cli, install, no_programs, on_disk, script, write_cache
 
@@ -158,7 +158,7 @@ def test_breast_cancer_is_scikit_learns(monkeypatch):
     np.testing.assert_allclose(table.features.to_numpy(), raw.data, rtol=1e-6)
     assert table.features.columns == list(raw.feature_names)
     assert cli("path", "breast-cancer").stdout.strip().endswith("breast_cancer.csv")
-    monkeypatch.setattr(breast_cancer, "SHA256", "0" * 64)
+    monkeypatch.setitem(bundled.SHA256, "breast-cancer", "0" * 64)
     with pytest.raises(data.DataError, match="pip install scikit-learn"):
         data.load("breast-cancer")
 

@@ -1,7 +1,4 @@
-"""Data by name or by path: `fetch` brings a named set here, `load` reads a set or a file of one's own.
-
-The same bytes whichever source a set came from.
-"""
+"""Data by name or by path: `fetch` brings a named set here, `load` reads a set or a file of one's own."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from fbeta.datasets.download import DownloadProgress
 
 app = typer.Typer(help="List, find and fetch the named data sets.", no_args_is_help=True)
-Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="A name that `fbeta data list` prints.", autocompletion=datasets)
-]
+_NAME = "A name that `fbeta data list` prints."
+_SOURCE = "One of the sources that `fbeta data list` shows for this set; auto tries them in that order."
+Name = Annotated[str, typer.Argument(metavar="NAME", help=_NAME, autocompletion=datasets)]
 
 
 @app.command("list")
@@ -32,9 +32,8 @@ def data_list(as_json: AsJson = False) -> None:
         if as_json:
             echo_json(facts)
         else:
-            typer.echo(
-                f"{listing(facts)}\n\nData sets are kept in {data.root()}; set FBETA_DATA to use another folder."
-            )
+            where = f"Data sets are kept in {data.root()}; set FBETA_DATA to use another folder."
+            typer.echo(f"{listing(facts)}\n\n{where}")
 
 
 @app.command("path")
@@ -48,14 +47,7 @@ def data_path(name: Name, as_json: AsJson = False) -> None:
 
 @app.command("fetch")
 def data_fetch(
-    name: Name,
-    source: Annotated[
-        str,
-        typer.Option(
-            help="One of the sources that `fbeta data list` shows for this set; auto tries them in that order."
-        ),
-    ] = "auto",
-    as_json: AsJson = False,
+    name: Name, source: Annotated[str, typer.Option(help=_SOURCE)] = "auto", as_json: AsJson = False
 ) -> None:
     """Fetch a data set from the first source that works, verify it and print its folder."""
     with answering("stopped; files that were complete are kept."):

@@ -119,29 +119,16 @@ def columns(given: list[str] | None) -> list[str]:
     return [name for text in given or () for name in names(text) or ()]
 
 
-Data = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="DATA", help="A file, or a name of `fbeta data list`; digits if none.", autocompletion=tables
-    ),
-]
+_DATA = "A file, or a name of `fbeta data list`; digits if none."
+Data = Annotated[str | None, typer.Argument(metavar="DATA", help=_DATA, autocompletion=tables)]
 Target = Annotated[str | None, typer.Option(help="The column to predict.")]
 Positive = Annotated[str | None, typer.Option(help="The positive class; the rarer one if not given.")]
 METRIC = "A spec such as fbeta:beta=2; an unknown name lists them."
 MetricSpec = Annotated[str, typer.Option(help=METRIC, autocompletion=metrics)]
-Models = Annotated[
-    str | None,
-    typer.Option(
-        "--models",
-        "--model",
-        help="linear, mlp, xgboost, lightgbm; those installed if not given.",
-        autocompletion=models,
-    ),
-]
-Losses = Annotated[
-    str | None,
-    typer.Option("--losses", "--loss", help="Names of losses; a sensible six if not given.", autocompletion=losses),
-]
+_MODELS = "linear, mlp, xgboost, lightgbm; those installed if not given."
+Models = Annotated[str | None, typer.Option("--models", "--model", help=_MODELS, autocompletion=models)]
+_LOSSES = "Names of losses; a sensible six if not given."
+Losses = Annotated[str | None, typer.Option("--losses", "--loss", help=_LOSSES, autocompletion=losses)]
 Group = Annotated[str | None, typer.Option(help="Rows with one value of this column stay together.")]
 Time = Annotated[
     str | None, typer.Option(help="A column of times: compare learns from the past only; fit leaves it out.")

@@ -129,8 +129,6 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 def _as_utf8(plain: Path, folder: Path, path: Path, notes: list[str]) -> Path:
     head = next(_chunks(plain), b"")[: 1 << 16]
-    if not head:
-        raise TableError(f"{path} is empty: export it again.")
     for start, what in _FOREIGN.items():
         if head.startswith(start):
             raise TableError(f"{path} is not a table of text but {what}.")

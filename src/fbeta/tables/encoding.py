@@ -19,19 +19,15 @@ _DATE = ("seconds", "year", "month", "weekday", "hour")
 
 @dataclass(frozen=True)
 class Scaled:
-    """A number: missing values are filled with the median, the result is (x − mean) / deviation.
-
-    `part` is what is taken of a date, empty for numbers and booleans; `marked` adds a feature that is 1 where the
-    value is missing; `flat` leaves the value itself out, because it did not vary.
-    """
+    """A number: missing values are filled with the median, the result is (x − mean) / deviation."""
 
     name: str
-    part: str
+    part: str  # of a date; empty for numbers and booleans
     fill: float
     mean: float
     deviation: float
-    marked: bool
-    flat: bool = False
+    marked: bool  # with a feature that is 1 where the value is missing
+    flat: bool = False  # the value itself is left out, because it did not vary
 
     @property
     def features(self) -> list[str]:

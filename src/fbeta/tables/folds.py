@@ -1,7 +1,4 @@
-"""The only place that splits rows: every class evenly, groups and copies whole, the past before the future.
-
-`split` splits a `Table`, `folds` the target of an estimator; both deal rows in the same way. NumPy alone.
-"""
+"""The only place that splits rows, of a `Table` or an estimator: classes evenly, groups whole, the past first."""
 
 from __future__ import annotations
 

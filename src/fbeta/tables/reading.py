@@ -115,7 +115,7 @@ def _table(source: OpenTable, roles: Roles, positive: str | None, duplicates: bo
     if time is not None and (missing := time.null_count()):
         raise TableError(f"{roles.time!r} is missing in {missing:,} of {len(time):,} rows: fill it, or leave them out.")
     times = None if time is None else time.to_numpy().astype(np.float64)
-    groups = _groups(frame, target, group, roles.group, duplicates, notes)
+    groups = _groups(frame, target, group, roles, duplicates, notes)
     roles = replace(roles, positive=classes.positive, negative=classes.negative)
     return Table(name, frame, tuple(columns), target, roles, groups, times, tuple(notes))
 
@@ -222,25 +222,19 @@ def _row_numbers(frame: pl.DataFrame, columns: Sequence[Column], facts: Mapping[
 
 
 def _say_missing(frame: pl.DataFrame, notes: list[str]) -> None:
-    missing = {n: c for n, c in zip(frame.columns, frame.null_count().row(0), strict=True) if c}
-    if missing:
-        most = sorted(missing, key=lambda n: -missing[n])
-        parts = {n: f"{missing[n] / frame.height:.0%}".replace("%", " %") for n in most[:LISTED]}
-        shares = ", ".join(f"{n!r} {'< 1 %' if missing[n] < 0.01 * frame.height else parts[n]}" for n in parts)
-        more = f" and {len(most) - LISTED} more" if len(most) > LISTED else ""
+    share = {n: c / frame.height for n, c in zip(frame.columns, frame.null_count().row(0), strict=True) if c}
+    if share:
+        most = sorted(share, key=lambda n: -share[n])[:LISTED]
+        said = ", ".join(f"{n!r} {'< 1' if share[n] < 0.01 else f'{100 * share[n]:.0f}'} %" for n in most)
+        more = f" and {len(share) - LISTED} more" if len(share) > LISTED else ""
         notes.append(
-            f"values are missing in {len(missing)} of {frame.width} columns ({shares}{more}): each is filled, "
+            f"values are missing in {len(share)} of {frame.width} columns ({said}{more}): each is filled, "
             "and marked as missing."
         )
 
 
 def _groups(
-    frame: pl.DataFrame,
-    y: NDArray[np.int8],
-    given: pl.Series | None,
-    name: str | None,
-    duplicates: bool,
-    notes: list[str],
+    frame: pl.DataFrame, y: NDArray[np.int8], given: pl.Series | None, roles: Roles, duplicates: bool, notes: list[str]
 ) -> NDArray[np.int64]:
     # 64 bits: among 10 million different rows two meet by chance once in 370,000 tables, and share a fold then
     equal = dense(frame.hash_rows(seed=0).to_numpy())
@@ -256,7 +250,7 @@ def _groups(
     codes = given.rank("dense").cast(pl.Int64).fill_null(0).to_numpy()
     alone = codes == 0
     if alone.any():
-        notes.append(f"rows without a value of {name!r} are groups of their own: {int(alone.sum()):,}.")
+        notes.append(f"rows without a value of {roles.group!r} are groups of their own: {int(alone.sum()):,}.")
     ids = np.where(alone, codes.max(initial=0) + 1 + np.arange(len(codes)), codes)
     return joined(dense(ids), own) if duplicates else dense(ids)
 

@@ -106,13 +106,8 @@ class Table:
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Table:
         """The table of some rows, by index or by mask."""
         index = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        return replace(
-            self,
-            features=self.features[index],
-            y=self.y[index],
-            group=self.group[index],
-            time=None if self.time is None else self.time[index],
-        )
+        time = None if self.time is None else self.time[index]
+        return replace(self, features=self.features[index], y=self.y[index], group=self.group[index], time=time)
 
 
 def digest(table: Table) -> str:

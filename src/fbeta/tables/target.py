@@ -1,7 +1,4 @@
-"""Which class is positive: the one that was asked for, or the rarer of two; and a sentence that says so.
-
-Neither NumPy nor polars is needed: estimators choose by the same rule.
-"""
+"""Which class is positive: the asked one, or the rarer of two, for estimators, too; without NumPy and polars."""
 
 from __future__ import annotations
 
