@@ -7,8 +7,8 @@ from pathlib import Path
 
 from fbeta import datasets
 from fbeta.datasets.archives import gunzip
-from fbeta.datasets.cached import Cached, File
-from fbeta.datasets.dataset import DataError
+from fbeta.datasets.dataset import Dataset, File
+from fbeta.datasets.download import DataError
 
 NAME = "made-up"
 CONTENT = {name: random.Random(name).randbytes(size) for name, size in (("a.bin", 60_000), ("b.bin", 700))}
@@ -27,7 +27,7 @@ class MadeUp:
         self.install(CONTENT)
 
     def install(self, content):
-        dataset = Cached(
+        dataset = Dataset(
             name=NAME,
             about="bytes",
             train=0,

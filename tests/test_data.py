@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 
 from fbeta import data
 from fbeta.cli.data import meter
-from fbeta.datasets import bundled, digits
+from fbeta.datasets import bundled
 from tiny_data import cli
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -34,7 +34,7 @@ def test_digits_are_scikit_learns_split_by_class():
 
 
 def test_digits_of_another_scikit_learn_are_refused(monkeypatch):
-    monkeypatch.setattr(digits, "SHA256", "0" * 64)
+    monkeypatch.setitem(bundled.SHA256, "digits", "0" * 64)
     with pytest.raises(data.DataError, match="pip install scikit-learn"):
         data.load("digits")
 

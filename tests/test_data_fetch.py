@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fbeta import data
-from fbeta.datasets import cached
+from fbeta.datasets import dataset
 from made_up_set import CONTENT, NAME, MadeUp
 from tiny_data import cli, on_disk, write_cache
 
@@ -155,7 +155,7 @@ def test_what_cannot_be_read_is_said_so(monkeypatch, made_up):
         raise PermissionError(13, "Permission denied", "a.bin")
 
     with monkeypatch.context() as patch:
-        patch.setattr(cached.hashlib, "file_digest", refuse)
+        patch.setattr(dataset.hashlib, "file_digest", refuse)
         result = cli("path", NAME)
         assert (result.exit_code, "write" in result.stderr) == (2, False)
         assert f"cannot read {NAME} (a.bin: Permission denied)" in result.stderr

@@ -10,9 +10,13 @@ import polars as pl
 import pytest
 
 from fbeta import data
-from fbeta.tables import Column, Encoder, Roles, TableError, read_frame, read_table, stream
-from fbeta.tables.target import rarer_class
-from fbeta.tables.values import is_number
+from fbeta.tables import Column, Encoder, Roles, TableError, delimited, read_frame, read_table, stream
+from fbeta.tables.errors import listed
+from fbeta.tables.reading import leaks
+from fbeta.tables.scored_rows import read_scores
+from fbeta.tables.table import digest
+from fbeta.tables.target import choose_classes, rarer_class
+from fbeta.tables.values import class_name, is_number
 
 CSV = """amount,land,member,day,city,is_fraud
 1.5,DE,yes,2024-01-31,Köln,0
@@ -198,6 +202,9 @@ def test_only_plain_decimal_numbers_are_numbers(file):
     plain = ["1", "-2.5", "+3", ".5", "5.", "1e5", "1E-5", "007"]
     strange = ["1_0", "20_30", "１", "٣", "0x10", "1e5_0", "1,5", "½", "1d5", "--1", "1e", "."]
     assert [text for text in plain + strange if is_number(text)] == plain
+    assert not any(map(is_number, ("nan", "inf", " 1", "")))
+    spellings = {"1.0": "1", "1": "1", "TRUE": "true", "Oak": "Oak", "20_30": "20_30"}
+    assert {text: class_name(text) for text in spellings} == spellings
     assert kinds(column(plain))["x"] == "number"
     for text in strange:
         for values in ([text, "oak"], [text, "1"]):
@@ -313,6 +320,14 @@ def test_classes_that_are_the_same_number_are_one(file):
         read_table(file("x.csv", "x,y\n1,nan\n2,NaN\n"), "y")
 
 
+def test_the_classes_of_a_target():
+    classes = choose_classes("is_fraud", {"0": 990, "1": 10})
+    assert (classes.positive, classes.note) == ("1", "positive is is_fraud '1', the rarer value: 10 of 1,000 rows.")
+    assert choose_classes("class", {"a": 5, "b": 4, "c": 3}, positive="b").negative == ("a", "c")
+    equal = "positive is y '1', though both values are equally frequent: 5 of 10 rows."
+    assert rarer_class({"1": 5, "0": 5}, "y") == ("1", equal)
+
+
 def test_the_rarer_class_for_everybody():
     assert rarer_class({"no": 990, "yes": 10}) == ("yes", "positive is 'yes', the rarer value: 10 of 1,000 rows.")
     for names in (("1", "0"), ("true", "false"), ("yes", "no"), ("pos", "neg"), ("b", "a")):
@@ -378,8 +393,23 @@ def test_groups_are_connected_components(seed):
     one, other = rng.integers(0, 60, (2, 80))
     graph = coo_array((np.ones(80), (one, other + 60)), shape=(120, 120))
     labels = connected_components(graph, directed=False)[1][one]
+    assert joined(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2])).tolist() == [0, 0, 0, 1]
     ours = joined(one, other)
     assert len(set(zip(labels, ours, strict=True))) == len(set(labels)) == len(set(ours))
+
+
+def test_small_parts(file):
+    assert (listed(["a", "b"]), listed("abcdefg")) == ("'a', 'b'", "'a', 'b', 'c', 'd', 'e' and 2 more")
+    assert delimited.sniff("name;size, cm\nx;1,5\n") == ";"
+    frame = pl.DataFrame({"paid": [1.0, 2, 3, 4, 5] * 2, "refused on": [None] * 5 + ["Monday"] * 5})
+    assert leaks(frame, np.array([0] * 5 + [1] * 5, np.int8)) == ["refused on"]
+    scores = read_scores(file("x.csv", "p,fraud\n0.9,yes\n0.2,no\n0.1,no\n"), "fraud", "p")
+    assert scores.score.tolist() == [0.9, 0.2, 0.1]
+
+
+def test_a_digest_is_of_the_content():
+    table = data.load_table("breast-cancer")
+    assert digest(table) == digest(table.take(np.arange(569))) != digest(table.take(np.arange(568)))
 
 
 def test_time_is_a_number_that_grows():

@@ -198,6 +198,12 @@ def test_inner_folds_of_some_rows():
         made([0, 1], [0, 1, 2])
 
 
+def test_without_a_seed_the_order_decides():
+    assert folds_module.folds([0, 0, 0, 0, 1, 1, 1, 1], 2, seed=None).tolist() == [0, 1, 0, 1, 0, 1, 0, 1]
+    counts = np.array([[4, 1], [3, 1], [1, 0], [0, 1]])
+    assert folds_module._deal_groups(counts, 2, seed=None).tolist() == [0, 1, 1, 0]
+
+
 def test_a_million_rows_are_dealt_by_the_kinds_of_their_groups(monkeypatch):
     calls, levelled = [], folds_module._levelled
     monkeypatch.setattr(folds_module, "_levelled", lambda *args: calls.append(args) or levelled(*args))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fbeta import data, datasets
-from fbeta.datasets import breast_cancer, creditcard, keel
+from fbeta.datasets import bundled, creditcard, keel
 from fbeta.tables import Roles
 from tiny_data import cli, install, no_programs, on_disk, script, write_cache
 
@@ -70,7 +70,7 @@ def test_creditcard_comes_from_its_authors_first_and_is_tried_again_where_it_bro
     monkeypatch.setattr(creditcard, "UPSTREAM", (f"{server.url}gone.csv", f"{server.url}creditcard.csv"))
     server.files["creditcard.csv"] = CSV
     server.cuts = [20, 20]
-    assert data.get("creditcard").origins == ("upstream", "pypi")
+    assert tuple(data.get("creditcard").sources) == ("upstream", "pypi")
     assert on_disk(data.fetch("creditcard")) == card
     assert [path for path, _ in server.seen] == ["gone.csv", *["creditcard.csv"] * 3]
 
@@ -158,7 +158,7 @@ def test_breast_cancer_is_scikit_learns(monkeypatch):
     np.testing.assert_allclose(table.features.to_numpy(), raw.data, rtol=1e-6)
     assert table.features.columns == list(raw.feature_names)
     assert cli("path", "breast-cancer").stdout.strip().endswith("breast_cancer.csv")
-    monkeypatch.setattr(breast_cancer, "SHA256", "0" * 64)
+    monkeypatch.setitem(bundled.SHA256, "breast-cancer", "0" * 64)
     with pytest.raises(data.DataError, match="pip install scikit-learn"):
         data.load("breast-cancer")
 

@@ -1,7 +1,4 @@
-"""Data by name or by path: `fetch` brings a named set here, `load` reads a set or a file of one's own.
-
-The same bytes whichever source a set came from.
-"""
+"""Data by name or by path: `fetch` brings a named set here, `load` reads a set or a file of one's own."""
 
 from __future__ import annotations
 
@@ -12,26 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fbeta.datasets import get, names
-from fbeta.datasets.cached import root
-from fbeta.datasets.dataset import DataError, Dataset, DownloadProgress, Images
+from fbeta.datasets.dataset import Dataset, root
+from fbeta.datasets.download import DataError, DownloadProgress
+from fbeta.datasets.images import Images
 
 if TYPE_CHECKING:
     from fbeta.tables import Table
 
 __all__ = [
-    "DataError",
-    "Dataset",
-    "Images",
-    "fetch",
-    "get",
-    "is_path",
-    "load",
-    "load_images",
-    "load_table",
-    "names",
-    "path",
+    "DataError", "Dataset", "Images", "fetch", "get", "is_path", "load", "load_images", "load_table", "names", "path",
     "root",
-]
+]  # fmt: skip
 
 
 def load(source: str | Path, target: str | None = None, positive: str | None = None, **options: Any) -> Images | Table:

@@ -9,31 +9,14 @@ from typing import Any
 
 
 def did_you_mean(name: str, choices: Iterable[str], most: int = 1, ask: str = "Did you mean") -> str:
-    """A question that names what is most similar but for capitals, with a blank before it, or nothing.
-
-    >>> did_you_mean("tangnet", ["bce", "tangent"])
-    " Did you mean 'tangent'?"
-    >>> did_you_mean("IS_FRUAD", ["amount", "is_fraud"], ask="Is it")
-    " Is it 'is_fraud'?"
-    >>> did_you_mean("x", ["bce", "tangent"])
-    ''
-    """
+    """A question that names what is most similar but for capitals, with a blank before it, or nothing."""
     by_case = {choice.casefold(): choice for choice in choices}
     near = difflib.get_close_matches(name.casefold(), by_case, n=most)
     return f" {ask} {' or '.join(repr(by_case[key]) for key in near)}?" if near else ""
 
 
 def register(registry: dict[str, Any], name: str, cls: type, what: str) -> None:
-    """Enter a class under its name; another class must not take the name over.
-
-    Running a notebook cell twice defines a class twice, which is fine.
-
-    >>> known = {}
-    >>> register(known, "int", int, "kind of number")
-    >>> register(known, "int", float, "kind of number")
-    Traceback (most recent call last):
-    ValueError: A kind of number named 'int' exists already (builtins); rename yours.
-    """
+    """Enter a class under its name; only the same class, defined again as notebooks do, may take it over."""
     there = registry.get(name)
     if there is not None and (there.__module__, there.__qualname__) != (cls.__module__, cls.__qualname__):
         raise ValueError(f"A {what} named {name!r} exists already ({there.__module__}); rename yours.")
@@ -41,12 +24,7 @@ def register(registry: dict[str, Any], name: str, cls: type, what: str) -> None:
 
 
 def read_options(cls: Any, text: str) -> dict[str, Any]:
-    """The options of a spec, the part after its colon, as arguments for a dataclass of numbers.
-
-    >>> from fbeta import Cost
-    >>> read_options(Cost, "fp=1, fn=20")
-    {'fp': 1.0, 'fn': 20.0}
-    """
+    """The options of a spec such as `fp=1, fn=20`, as arguments for a dataclass of numbers."""
     known = {f.name: f for f in fields(cls)}
     found: dict[str, Any] = {}
     for part in filter(None, (p.strip() for p in text.split(","))):

@@ -113,12 +113,10 @@ class Model:
         return self.negative[0] if len(self.negative) == 1 else f"not {self.positive}", self.positive
 
     def probability(self, frame: pl.DataFrame, new: New = "error") -> Floats:
-        """The probability of the positive class, calibrated on out-of-fold rows.
+        """The probability of the positive class, calibrated on out-of-fold rows: ``(n,)``.
 
         Columns are found by name and checked by type; a category that training did not have is a TableError, or one of
         the others where `new` is "other".
-
-        Shape: ``(n,)``.
         """
         from fbeta.tables.streaming import typed
 
@@ -131,13 +129,7 @@ class Model:
         return self.decision.probability(self.scorer(self.encoder.transform(features, new))[:, 0])
 
     def decide(self, frame: pl.DataFrame, new: New = "error") -> NDArray[np.str_]:
-        """The decision, as the text of a class.
-
-        Shape: ``(n,)``.
-        """
-        return self.named(self.probability(frame, new))
-
-    def named(self, probability: Floats) -> NDArray[np.str_]:
-        """The texts of decisions by these probabilities."""
-        named: NDArray[np.str_] = np.array(self.labels)[self.cut.decide(probability).astype(np.int64)]
+        """The decision, as the text of a class: ``(n,)``."""
+        called = self.cut.decide(self.probability(frame, new)).astype(np.int64)
+        named: NDArray[np.str_] = np.array(self.labels)[called]
         return named

@@ -126,12 +126,6 @@ def _model(about: dict[str, Any], members: dict[str, bytes], metric: Any, learne
     negative = tuple(about["negative"])
     if not negative or not all(isinstance(text, str) for text in (*texts.values(), *negative)):
         raise ValueError("its classes are no texts")
-    return Model(
-        Encoder.from_dict(about["encoder"]),
-        learner.read(about["scorer"], members),
-        decision,
-        metric,
-        negative=negative,
-        provenance=dict(about["provenance"]),
-        **texts,
-    )
+    encoder, scorer = Encoder.from_dict(about["encoder"]), learner.read(about["scorer"], members)
+    provenance = dict(about["provenance"])
+    return Model(encoder, scorer, decision, metric, negative=negative, provenance=provenance, **texts)

@@ -7,7 +7,7 @@ import itertools
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -78,15 +78,18 @@ def predict(
     to = None if out is None else check_format(out, source if is_path(source) else None)
     pieces = _pieces(model, source, tuple(dict.fromkeys(keep)), score, delimiter)
     with contextlib.closing(pieces), naming(to or "the standard output"), _writer(to) as write:
-        done = Predicted(0, 0, Confusion(0.0, 0.0, 0.0, 0.0) if score else None)
+        rows, positives, counts = 0, 0, np.zeros(4)
         for features, kept, truth in pieces:
             p = model.of_features(features, new)
             called = model.cut.decide(p) if cut is None else p >= cut
             names = pl.Series(DECISION, model.labels, pl.String).gather(called.astype(np.int64))
             write(pl.DataFrame([*kept.get_columns(), pl.Series(PROBABILITY, p), names]))
-            done = _more(done, called, truth)
-            tick(done.rows)
-    return done
+            rows, positives = rows + len(called), positives + int(called.sum())
+            if truth is not None:
+                held = ~np.isnan(truth)
+                counts += [float(x) for x in Confusion.from_predictions(called[held] * 1.0, truth[held])]
+            tick(rows)
+    return Predicted(rows, positives, Confusion(*counts.tolist()) if score else None)
 
 
 def check_format(out: str | Path, *read: str | Path | None) -> Path:
@@ -129,15 +132,6 @@ def _truth(model: Model, column: pl.Series, source: str | Path) -> Floats:
         )
     positive = {value: float(name == model.positive) for value, name in known.items()}
     return text.replace_strict(positive, default=None, return_dtype=pl.Float64).fill_null(np.nan).to_numpy()
-
-
-def _more(done: Predicted, called: Any, truth: Floats | None) -> Predicted:
-    done = replace(done, rows=done.rows + len(called), positives=done.positives + int(called.sum()))
-    if truth is None or done.counts is None:
-        return done
-    held = ~np.isnan(truth)
-    here = Confusion.from_predictions(called[held] * 1.0, truth[held])
-    return replace(done, counts=Confusion(*(float(a + b) for a, b in zip(done.counts, here, strict=True))))
 
 
 @contextlib.contextmanager

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
 
-from fbeta.cli.added import CommandGroup
+from fbeta import extensions
+from fbeta.cli.answers import stop
 from fbeta.cli.compare import compare
 from fbeta.cli.data import app as data_app
 from fbeta.cli.explain import explain
@@ -16,14 +19,42 @@ from fbeta.cli.tune import tune
 
 __all__ = ["app", "main"]
 
-app = typer.Typer(
-    name="fbeta",
-    cls=CommandGroup,
-    help="Train for the metric you report.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-)
+
+class CommandGroup(TyperGroup):
+    """The library's own commands, then those of other packages, which are looked for only if asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names in the order of the help."""
+        own = super().list_commands(ctx)
+        return [*own, *(name for name in extensions.names(extensions.COMMANDS) if name not in own)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name; for one whose package is not installed, a command that says so."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        if cmd_name in extensions.names(extensions.COMMANDS):
+            added = get_group(extensions.load(extensions.COMMANDS, cmd_name))
+            added.name = cmd_name
+            return added
+        sentence = extensions.missing(extensions.COMMANDS, cmd_name)
+        return None if sentence is None else _saying(f"fbeta {sentence}")
+
+
+def _saying(sentence: str) -> Any:
+    """A command that takes any arguments and answers with one sentence."""
+    app = typer.Typer(add_completion=False)
+    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+
+    @app.command(add_help_option=False, context_settings=anything)
+    def say(ctx: typer.Context) -> None:
+        stop(sentence)
+
+    return get_command(app)
+
+
+_ABOUT = "Train for the metric you report."
+app = typer.Typer(name="fbeta", cls=CommandGroup, help=_ABOUT, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def _version(show: bool) -> None:

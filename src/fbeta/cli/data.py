@@ -14,12 +14,12 @@ from fbeta.cli.options import AsJson, datasets
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fbeta.datasets.dataset import DownloadProgress
+    from fbeta.datasets.download import DownloadProgress
 
 app = typer.Typer(help="List, find and fetch the named data sets.", no_args_is_help=True)
-Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="A name that `fbeta data list` prints.", autocompletion=datasets)
-]
+_NAME = "A name that `fbeta data list` prints."
+_SOURCE = "One of the sources that `fbeta data list` shows for this set; auto tries them in that order."
+Name = Annotated[str, typer.Argument(metavar="NAME", help=_NAME, autocompletion=datasets)]
 
 
 @app.command("list")
@@ -32,9 +32,8 @@ def data_list(as_json: AsJson = False) -> None:
         if as_json:
             echo_json(facts)
         else:
-            typer.echo(
-                f"{listing(facts)}\n\nData sets are kept in {data.root()}; set FBETA_DATA to use another folder."
-            )
+            where = f"Data sets are kept in {data.root()}; set FBETA_DATA to use another folder."
+            typer.echo(f"{listing(facts)}\n\n{where}")
 
 
 @app.command("path")
@@ -48,14 +47,7 @@ def data_path(name: Name, as_json: AsJson = False) -> None:
 
 @app.command("fetch")
 def data_fetch(
-    name: Name,
-    source: Annotated[
-        str,
-        typer.Option(
-            help="One of the sources that `fbeta data list` shows for this set; auto tries them in that order."
-        ),
-    ] = "auto",
-    as_json: AsJson = False,
+    name: Name, source: Annotated[str, typer.Option(help=_SOURCE)] = "auto", as_json: AsJson = False
 ) -> None:
     """Fetch a data set from the first source that works, verify it and print its folder."""
     with answering("stopped; files that were complete are kept."):
@@ -74,13 +66,7 @@ def _show(name: str, path: str, as_json: bool) -> None:
 
 
 def listing(facts: Iterable[dict[str, Any]]) -> str:
-    """The facts of data sets as a table.
-
-    >>> from fbeta.data import get
-    >>> print(listing([get("creditcard").facts() | {"here": False}]))
-    name        train    test  shape       classes  MB     sources         here
-    creditcard  284,807  –     29 columns  2        150.8  upstream, pypi  no
-    """
+    """The facts of data sets as a table."""
     rows = [("name", "train", "test", "shape", "classes", "MB", "sources", "here")]
     for f in facts:
         shape, classes = "x".join(map(str, f["shape"])), str(len(f["classes"]))

@@ -58,11 +58,7 @@ def fitted(table: Table, out: Path, **wanted: Any) -> Model:
 
 
 def next_step(model: Path) -> str:
-    """What to do with a model that was written.
-
-    >>> next_step(Path("model.fbeta"))
-    'Written: model.fbeta. Next: fbeta predict model.fbeta NEW.csv -o predictions.csv'
-    """
+    """What to do with a model that was written."""
     return f"Written: {model}. Next: fbeta predict {model} NEW.csv -o predictions.csv"
 
 
@@ -114,46 +110,25 @@ losses, models, rules = map(_list_of, (LOSSES, MODELS, RULES))
 
 
 def names(given: str | None) -> list[str] | None:
-    """Names that are separated by commas.
-
-    >>> names("linear, mlp")
-    ['linear', 'mlp']
-    """
+    """Names that are separated by commas."""
     return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
 
 
 def columns(given: list[str] | None) -> list[str]:
-    """Names that are separated by commas, or given one by one.
-
-    >>> columns(["id,day", "note"]), columns(None)
-    (['id', 'day', 'note'], [])
-    """
+    """Names that are separated by commas, or given one by one."""
     return [name for text in given or () for name in names(text) or ()]
 
 
-Data = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="DATA", help="A file, or a name of `fbeta data list`; digits if none.", autocompletion=tables
-    ),
-]
+_DATA = "A file, or a name of `fbeta data list`; digits if none."
+Data = Annotated[str | None, typer.Argument(metavar="DATA", help=_DATA, autocompletion=tables)]
 Target = Annotated[str | None, typer.Option(help="The column to predict.")]
 Positive = Annotated[str | None, typer.Option(help="The positive class; the rarer one if not given.")]
 METRIC = "A spec such as fbeta:beta=2; an unknown name lists them."
 MetricSpec = Annotated[str, typer.Option(help=METRIC, autocompletion=metrics)]
-Models = Annotated[
-    str | None,
-    typer.Option(
-        "--models",
-        "--model",
-        help="linear, mlp, xgboost, lightgbm; those installed if not given.",
-        autocompletion=models,
-    ),
-]
-Losses = Annotated[
-    str | None,
-    typer.Option("--losses", "--loss", help="Names of losses; a sensible six if not given.", autocompletion=losses),
-]
+_MODELS = "linear, mlp, xgboost, lightgbm; those installed if not given."
+Models = Annotated[str | None, typer.Option("--models", "--model", help=_MODELS, autocompletion=models)]
+_LOSSES = "Names of losses; a sensible six if not given."
+Losses = Annotated[str | None, typer.Option("--losses", "--loss", help=_LOSSES, autocompletion=losses)]
 Group = Annotated[str | None, typer.Option(help="Rows with one value of this column stay together.")]
 Time = Annotated[
     str | None, typer.Option(help="A column of times: compare learns from the past only; fit leaves it out.")

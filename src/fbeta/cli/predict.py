@@ -10,18 +10,15 @@ import typer
 from fbeta.cli.answers import answering, echo_json, stop
 from fbeta.cli.options import AsJson, names, tables
 
+_OUT = "Ends in csv, tsv, parquet, arrow, feather; - is the standard output."
+
 
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `fbeta fit` wrote.")],
     source: Annotated[
         str, typer.Argument(metavar="DATA", help="A file of new rows, of any size.", autocompletion=tables)
     ],
-    out: Annotated[
-        str,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="Ends in csv, tsv, parquet, arrow, feather; - is the standard output."
-        ),
-    ] = "-",
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help=_OUT)] = "-",
     keep: Annotated[
         str | None, typer.Option(help="Columns of DATA to copy, such as an id; with commas between.")
     ] = None,
@@ -44,16 +41,10 @@ def predict(
         from fbeta.report.numerals import cells, fixed
 
         held = artifact.load(model)
+        to, kept = None if out == "-" else out, names(keep) or ()
         with progress("predicting", "rows") as tick:
             done = artifact.predict(
-                held,
-                source,
-                None if out == "-" else out,
-                keep=names(keep) or (),
-                new=new,
-                cut=cut,
-                score=score,
-                tick=lambda rows: tick(rows, 0),
+                held, source, to, keep=kept, new=new, cut=cut, score=score, tick=lambda rows: tick(rows, 0)
             )
         facts: dict[str, Any] = {"rows": done.rows, "positives": done.positives, "written": out}
         said = f"{done.rows:,} rows, {done.positives:,} called {held.target} {held.positive!r}."

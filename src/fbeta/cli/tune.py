@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -46,17 +46,9 @@ def tune(
         rows = read_scores(scores, target, score, positive, weight)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            cut = find(
-                rows.score,
-                rows.y,
-                metric,
-                rows.weight,
-                kind=kind,
-                rule=rule,
-                subject_to=dict(map(_constraint, subject_to or ())),
-                budget=budget,
-                prevalence=prevalence,
-            )
+            limits = {"subject_to": dict(map(_constraint, subject_to or ())), "budget": budget}
+            how: dict[str, Any] = {"kind": kind, "rule": rule, "prevalence": prevalence, **limits}
+            cut = find(rows.score, rows.y, metric, rows.weight, **how)
         aloud = [str(x.message).replace("kind='probability'", "--kind probability") for x in said]
         notes = [*rows.notes, *aloud]
         half = None

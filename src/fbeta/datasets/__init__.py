@@ -1,8 +1,7 @@
 """Named data sets: which there are, and one object for each.
 
-A data set is a module with a `DATASET`, an object that has a name, facts, `path()`, `fetch()` and `load()`: see
-`Dataset`, and `Cached` for one that is downloaded. The modules of this package are listed below; other packages add
-theirs by entry points (`fbeta.extensions`).
+Each is a `Dataset`. Those of this package are listed below; other packages add theirs by entry points
+(`fbeta.extensions`).
 """
 
 from __future__ import annotations
@@ -10,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from fbeta import extensions
-from fbeta.datasets import breast_cancer, creditcard, digits, keel
-from fbeta.datasets.dataset import DataError, Dataset
+from fbeta.datasets import bundled, creditcard, keel
+from fbeta.datasets.dataset import Dataset
+from fbeta.datasets.download import DataError
 from fbeta.spelling import did_you_mean
 
-_SETS: dict[str, Dataset[Any]] = {
-    module.DATASET.name: module.DATASET for module in (digits, breast_cancer, creditcard, keel)
-}
+_OWN: tuple[Dataset[Any], ...] = (bundled.DIGITS, bundled.BREAST_CANCER, creditcard.DATASET, keel.DATASET)
+_SETS = {dataset.name: dataset for dataset in _OWN}
 
 
 def names() -> list[str]:

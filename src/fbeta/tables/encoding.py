@@ -19,19 +19,15 @@ _DATE = ("seconds", "year", "month", "weekday", "hour")
 
 @dataclass(frozen=True)
 class Scaled:
-    """A number: missing values are filled with the median, the result is (x − mean) / deviation.
-
-    `part` is what is taken of a date, empty for numbers and booleans; `marked` adds a feature that is 1 where the
-    value is missing; `flat` leaves the value itself out, because it did not vary.
-    """
+    """A number: missing values are filled with the median, the result is (x − mean) / deviation."""
 
     name: str
-    part: str
+    part: str  # of a date; empty for numbers and booleans
     fill: float
     mean: float
     deviation: float
-    marked: bool
-    flat: bool = False
+    marked: bool  # with a feature that is 1 where the value is missing
+    flat: bool = False  # the value itself is left out, because it did not vary
 
     @property
     def features(self) -> list[str]:
@@ -124,6 +120,8 @@ class Encoder:
     ('age', 'age missing', 'land = DE', 'land = FR')
     >>> encoder.transform(frame).round(2).tolist()[1]
     [0.0, 1.0, 0.0, 1.0]
+    >>> Encoder.from_dict(encoder.to_dict()) == encoder
+    True
     """
 
     schema: tuple[Column, ...]
@@ -151,11 +149,7 @@ class Encoder:
         return cls(tuple(columns), tuple(part for parts in made.values() for part in parts), notes)
 
     def transform(self, frame: pl.DataFrame, new: Literal["other", "error"] = "other") -> NDArray[np.float32]:
-        """The features of some rows.
-
-        A category that was not there in training is one of the others (all features 0 if there were none), or a
-        TableError where `new` is "error".
-        """
+        """The features of some rows; a new category is one of the others, or a TableError where `new` is "error"."""
         used = {part.name for part in self.parts}
         held = _series(frame, [column for column in self.schema if column.name in used])
         out = np.empty((frame.height, len(self.columns)), np.float32, order="F")
@@ -174,13 +168,7 @@ class Encoder:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Encoder:
-        """The encoder of `to_dict`; TableError where it is none.
-
-        >>> import polars as pl
-        >>> encoder = Encoder.fit(pl.DataFrame({"x": [1.0, 3.0]}), [Column("x", "number")])
-        >>> Encoder.from_dict(encoder.to_dict()) == encoder
-        True
-        """
+        """The encoder of `to_dict`; TableError where it is none."""
         try:
             schema = tuple(Column.from_dict(column) for column in data["schema"])
             parts = tuple(_part(part) for part in data["parts"])

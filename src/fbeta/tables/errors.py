@@ -26,11 +26,7 @@ def absent(path: Path) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names for a sentence, the first few of them.
-
-    >>> listed(["a", "b"]), listed("abcdefg")
-    ("'a', 'b'", "'a', 'b', 'c', 'd', 'e' and 2 more")
-    """
+    """Names for a sentence, the first few of them."""
     names = [name if len(name) <= 40 else f"{name[:39]}…" for name in names]
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return ", ".join(map(repr, names[:LISTED])) + more

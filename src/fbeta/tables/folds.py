@@ -1,7 +1,4 @@
-"""The only place that splits rows: every class evenly, groups and copies whole, the past before the future.
-
-`split` splits a `Table`, `folds` the target of an estimator; both deal rows in the same way. NumPy alone.
-"""
+"""The only place that splits rows, of a `Table` or an estimator: classes evenly, groups whole, the past first."""
 
 from __future__ import annotations
 
@@ -94,16 +91,9 @@ def _remedy(table: Table, n: int) -> str:
 def folds(
     y: ArrayLike, n: int = 5, groups: ArrayLike | None = None, *, seed: int | None = 0, least: int = 2
 ) -> NDArray[np.int64]:
-    """Deal rows to `n` folds, every class evenly, rows of one group together: the fold of each row.
+    """Deal rows to `n` folds, every class evenly with `least` rows in each, groups whole: the fold of each row (n,).
 
-    One split serves everything that needs out-of-fold scores: operating point, cut, calibration. `seed` shuffles
-    (None: the order of the rows decides). There must be `least` rows of each class for each fold, of each label's
-    positives and negatives if `y` has columns.
-
-    Shape: `y` ``(n,)`` with classes, or ``(n, K)`` with labels in {0, 1}; `groups` ``(n,)``; result ``(n,)``.
-
-    >>> folds([0, 0, 0, 0, 1, 1, 1, 1], 2, seed=None)
-    array([0, 1, 0, 1, 0, 1, 0, 1])
+    `y` has classes (n,) or labels in {0, 1} (n, K); without a `seed` the order of the rows decides.
     """
     classes = _classes(np.asarray(y))
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2:
@@ -174,16 +164,7 @@ def _deal_rows(classes: NDArray[np.bool_], n: int, order: NDArray[np.int64]) -> 
 
 
 def _deal_groups(counts: NDArray[np.int64], n: int, seed: int | None) -> NDArray[np.int64]:
-    """Deal whole groups to `n` folds, the largest first, each to the fold that has least of its classes.
-
-    Groups with the same counts are dealt at once. Only raw bits are drawn, which are the same in every NumPy;
-    without a `seed` the order of the groups decides.
-
-    Shape: `counts` ``(G, K)``, how many rows of each class a group has; result ``(G,)``.
-
-    >>> _deal_groups(np.array([[4, 1], [3, 1], [1, 0], [0, 1]]), 2, seed=None)
-    array([0, 1, 1, 0])
-    """
+    """Deal whole groups (G, K classes), the largest first, each to the fold (G,) that has least of its classes."""
     draw = np.arange if seed is None else np.random.Philox(seed).random_raw
     kinds, kind, sizes = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
     members = np.split(np.lexsort((draw(len(counts)), kind.ravel())), np.cumsum(sizes)[:-1])
@@ -220,11 +201,7 @@ def dense(values: NDArray[np.generic]) -> NDArray[np.int64]:
 
 
 def joined(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Ids that are equal where either of two ids is, or a chain of such equalities leads from row to row.
-
-    >>> joined(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2])).tolist()
-    [0, 0, 0, 1]
-    """
+    """Ids that are equal where either of two ids is, or a chain of such equalities leads from row to row."""
     group, equal = dense(one), dense(other)
     while True:  # each round halves the length of the chains, or nearly so
         low = np.full(int(equal.max(initial=-1)) + 1, len(group), np.int64)

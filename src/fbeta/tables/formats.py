@@ -32,13 +32,15 @@ _GUESS = 10_000
 
 @dataclass(frozen=True)
 class OpenTable:
-    """An open table: `frame` reads it, `text` is the same with all columns as text, where it is a text file."""
+    """An open table: `frame` reads it, `text` is the same with all columns as text, where it is a text `file`."""
 
     path: Path
     frame: pl.LazyFrame
     names: tuple[str, ...]
     text: pl.LazyFrame | None = None
     file: Delimited | None = None
+    decimal: str = "."
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def dtypes(self) -> dict[str, Any]:
@@ -48,16 +50,6 @@ class OpenTable:
     def as_text(self) -> OpenTable:
         """The same with all columns as text, where it is a text file."""
         return self if self.text is None else replace(self, frame=self.text)
-
-    @property
-    def decimal(self) -> str:
-        """The decimal sign of numbers that are text."""
-        return self.file.decimal if self.file else "."
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What is to be said about the file."""
-        return self.file.notes if self.file else ()
 
     def fault(self, error: BaseException) -> TableError:
         """What to tell about an error of the reader."""
@@ -103,7 +95,14 @@ def opened(path: str | Path, delimiter: str | None = None, text: Collection[str]
 
 
 def _open(path: Path, folder: Path, delimiter: str | None, text: Collection[str]) -> OpenTable:
-    head = _head(path)
+    if path.is_dir():
+        raise TableError(f"{path} is a folder: name a file in it.")
+    if not path.exists():
+        raise TableError(absent(path))
+    with open(path, "rb") as stream:
+        head = stream.read(8)
+    if not head:
+        raise TableError(f"{path} is empty: export it again.")
     ending = path.suffix.casefold()
     if head.startswith(b"PAR1"):
         return _binary(path, "Parquet", lambda: pl.scan_parquet(path, glob=False))
@@ -120,21 +119,8 @@ def _open(path: Path, folder: Path, delimiter: str | None, text: Collection[str]
     file = inspect(path, folder, delimiter)
     guess, text_only = _numbers(file) - {*text}, dict.fromkeys(file.names, pl.String)
     schema = text_only | dict.fromkeys((name for name in file.names if name in guess), pl.Float64)
-    return OpenTable(path, _scan(file, schema, MISSING), file.names, _scan(file, text_only), file)
-
-
-def _head(path: Path) -> bytes:
-    """The first bytes of a file, which must be there and have some."""
-    try:
-        if path.is_dir():
-            raise TableError(f"{path} is a folder: name a file in it.")
-        with open(path, "rb") as stream:
-            head = stream.read(8)
-    except FileNotFoundError as error:
-        raise TableError(absent(path)) from error
-    if not head:
-        raise TableError(f"{path} is empty: export it again.")
-    return head
+    frame, plain = _scan(file, schema, MISSING), _scan(file, text_only)
+    return OpenTable(path, frame, file.names, plain, file, file.decimal, file.notes)
 
 
 def _binary(path: Path, what: str, scan: Any) -> OpenTable:
@@ -150,15 +136,8 @@ def _binary(path: Path, what: str, scan: Any) -> OpenTable:
 
 
 def _scan(file: Delimited, schema: dict[str, Any], missing: Collection[str] = ()) -> pl.LazyFrame:
-    return pl.scan_csv(
-        file.path,
-        separator=file.delimiter,
-        has_header=False,
-        skip_lines=file.skip,
-        schema=schema,
-        null_values=list(missing) or None,
-        glob=False,
-    )
+    how: dict[str, Any] = {"separator": file.delimiter, "skip_lines": file.skip, "has_header": False, "glob": False}
+    return pl.scan_csv(file.path, schema=schema, null_values=list(missing) or None, **how)
 
 
 def _numbers(file: Delimited) -> set[str]:

@@ -14,9 +14,11 @@ from fbeta.tables.columns import LEVELS, Column, Facts, cleaned, infer, profile,
 from fbeta.tables.errors import LISTED, TableError, listed
 from fbeta.tables.folds import dense, joined
 from fbeta.tables.formats import READER_ERRORS, OpenTable, col, need_column, opened
-from fbeta.tables.leaks import leaks
 from fbeta.tables.table import Roles, Table
 from fbeta.tables.target import Classes, choose_classes
+
+#: With fewer rows of a class than this, columns tell the classes apart by chance.
+_ENOUGH = 5
 
 
 def read_table(
@@ -113,7 +115,7 @@ def _table(source: OpenTable, roles: Roles, positive: str | None, duplicates: bo
     if time is not None and (missing := time.null_count()):
         raise TableError(f"{roles.time!r} is missing in {missing:,} of {len(time):,} rows: fill it, or leave them out.")
     times = None if time is None else time.to_numpy().astype(np.float64)
-    groups = _groups(frame, target, group, roles.group, duplicates, notes)
+    groups = _groups(frame, target, group, roles, duplicates, notes)
     roles = replace(roles, positive=classes.positive, negative=classes.negative)
     return Table(name, frame, tuple(columns), target, roles, groups, times, tuple(notes))
 
@@ -220,25 +222,19 @@ def _row_numbers(frame: pl.DataFrame, columns: Sequence[Column], facts: Mapping[
 
 
 def _say_missing(frame: pl.DataFrame, notes: list[str]) -> None:
-    missing = {n: c for n, c in zip(frame.columns, frame.null_count().row(0), strict=True) if c}
-    if missing:
-        most = sorted(missing, key=lambda n: -missing[n])
-        parts = {n: f"{missing[n] / frame.height:.0%}".replace("%", " %") for n in most[:LISTED]}
-        shares = ", ".join(f"{n!r} {'< 1 %' if missing[n] < 0.01 * frame.height else parts[n]}" for n in parts)
-        more = f" and {len(most) - LISTED} more" if len(most) > LISTED else ""
+    share = {n: c / frame.height for n, c in zip(frame.columns, frame.null_count().row(0), strict=True) if c}
+    if share:
+        most = sorted(share, key=lambda n: -share[n])[:LISTED]
+        said = ", ".join(f"{n!r} {'< 1' if share[n] < 0.01 else f'{100 * share[n]:.0f}'} %" for n in most)
+        more = f" and {len(share) - LISTED} more" if len(share) > LISTED else ""
         notes.append(
-            f"values are missing in {len(missing)} of {frame.width} columns ({shares}{more}): each is filled, "
+            f"values are missing in {len(share)} of {frame.width} columns ({said}{more}): each is filled, "
             "and marked as missing."
         )
 
 
 def _groups(
-    frame: pl.DataFrame,
-    y: NDArray[np.int8],
-    given: pl.Series | None,
-    name: str | None,
-    duplicates: bool,
-    notes: list[str],
+    frame: pl.DataFrame, y: NDArray[np.int8], given: pl.Series | None, roles: Roles, duplicates: bool, notes: list[str]
 ) -> NDArray[np.int64]:
     # 64 bits: among 10 million different rows two meet by chance once in 370,000 tables, and share a fold then
     equal = dense(frame.hash_rows(seed=0).to_numpy())
@@ -254,6 +250,26 @@ def _groups(
     codes = given.rank("dense").cast(pl.Int64).fill_null(0).to_numpy()
     alone = codes == 0
     if alone.any():
-        notes.append(f"rows without a value of {name!r} are groups of their own: {int(alone.sum()):,}.")
+        notes.append(f"rows without a value of {roles.group!r} are groups of their own: {int(alone.sum()):,}.")
     ids = np.where(alone, codes.max(initial=0) + 1 + np.arange(len(codes)), codes)
     return joined(dense(ids), own) if duplicates else dense(ids)
+
+
+def leaks(features: pl.DataFrame, y: NDArray[np.int8]) -> list[str]:
+    """The columns of which each alone tells the classes apart in every row, a missing value being one more value."""
+    fewest = int(np.bincount(y, minlength=2).min())
+    if fewest < _ENOUGH:
+        return []
+    one, other = features.filter(y == 0), features.filter(y == 1)
+    return [a.name for a, b in zip(one, other, strict=True) if _apart(a.alias("x"), b.alias("x"), fewest)]
+
+
+def _apart(one: pl.Series, other: pl.Series, fewest: int) -> bool:
+    if one.null_count() and other.null_count():
+        return False
+    if one.dtype.is_numeric() or one.dtype.is_temporal():
+        low, high, least, most = one.min(), one.max(), other.min(), other.max()
+        return low is None or least is None or bool(high < least or most < low)  # type: ignore[operator]
+    first, second = set(one.drop_nulls().unique()), set(other.drop_nulls().unique())
+    # Of a great many levels, hardly any has rows of both classes.
+    return len(first) + len(second) <= fewest and not first & second

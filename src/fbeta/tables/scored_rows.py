@@ -1,4 +1,4 @@
-"""ScoredRows of any model and the true classes beside them, from a table of any format."""
+"""Scores of any model and the true classes beside them, from a table of any format."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ from fbeta.tables.reading import target_classes, target_text
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """ScoredRows of rows, whether each is positive, and perhaps its weight.
-
-    Shape: all ``(n,)``; rows without a target are left out.
-    """
+    """Scores of rows, whether each is positive, and perhaps its weight: all (n,), of the rows that have a target."""
 
     score: NDArray[np.float64]
     y: NDArray[np.int64]
@@ -33,14 +30,7 @@ class ScoredRows:
 def read_scores(
     path: str | Path, target: str, score: str, positive: str | None = None, weight: str | None = None
 ) -> ScoredRows:
-    """Read a column of scores and a target of two classes; a score that is no finite number is a TableError.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     _ = (file := Path(folder, "x.csv")).write_text("p,fraud\\n0.9,yes\\n0.2,no\\n0.1,no\\n")
-    ...     read_scores(file, "fraud", "p").score.tolist()
-    [0.9, 0.2, 0.1]
-    """
+    """Read a column of scores and a target of two classes; a score that is no finite number is a TableError."""
     wanted = [score, *filter(None, [weight])]
     with opened(path) as source:
         for what, name in (("target", target), ("score", score), ("weight", weight)):

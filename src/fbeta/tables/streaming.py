@@ -72,22 +72,19 @@ def _check(source: OpenTable, columns: Sequence[Column], keep: Sequence[str] = (
         raise TableError(f"{source.path} lacks the {what} that the model learnt from: {remedy}")
     need_column(source, keep, "kept column")
     for column in columns:
-        _check_type(source, column, source.dtypes[column.name])
-
-
-def _check_type(source: OpenTable, column: Column, dtype: Any) -> None:
-    fits = {
-        "number": dtype.is_numeric() or dtype == pl.Boolean,
-        "boolean": dtype == pl.Boolean,
-        "date": dtype in (pl.Date, pl.Datetime),
-        "category": not dtype.is_nested(),
-    }
-    as_text = dtype == pl.Null or (is_text(dtype) and (column.kind != "date" or column.format))
-    if not as_text and not fits[column.kind]:
-        raise TableError(
-            f"{source.path}: column {column.name!r} is of type {dtype}, but the model learnt "
-            f"{_EXPECTED[column.kind]} from it: convert it."
-        )
+        dtype = source.dtypes[column.name]
+        fits = {
+            "number": dtype.is_numeric() or dtype == pl.Boolean,
+            "boolean": dtype == pl.Boolean,
+            "date": dtype in (pl.Date, pl.Datetime),
+            "category": not dtype.is_nested(),
+        }
+        as_text = dtype == pl.Null or (is_text(dtype) and (column.kind != "date" or column.format))
+        if not as_text and not fits[column.kind]:
+            raise TableError(
+                f"{source.path}: column {column.name!r} is of type {dtype}, but the model learnt "
+                f"{_EXPECTED[column.kind]} from it: convert it."
+            )
 
 
 def _typed(source: OpenTable, piece: pl.DataFrame, columns: Sequence[Column], done: int) -> pl.DataFrame:

@@ -45,9 +45,12 @@ class Table:
     (N,) of float64 (a date in seconds since 1970) or None. `notes` are sentences to show to the reader. `source` is
     what `fbeta.data.load_table` reads it from: a path or the name of a set, empty if it came from memory.
 
-    >>> from fbeta.data import load
-    >>> load("breast-cancer")
+    >>> from fbeta.data import load_table
+    >>> table = load_table("breast-cancer")
+    >>> table
     Table('breast-cancer', 569 rows, 30 columns, 212 (37.3 %) of diagnosis 'malignant')
+    >>> round(table.prevalence, 3), table.fewest, len(table.take(table.y == 1))
+    (0.373, 212, 212)
     """
 
     name: str
@@ -92,52 +95,23 @@ class Table:
 
     @property
     def prevalence(self) -> float:
-        """Share of positives.
-
-        >>> from fbeta.data import load_table
-        >>> round(load_table("breast-cancer").prevalence, 3)
-        0.373
-        """
+        """Share of positives."""
         return float(self.y.mean(dtype=float)) if len(self) else 0.0
 
     @property
     def fewest(self) -> int:
-        """How many rows, or groups of rows, the rarer class has: it cannot be in more folds than that.
-
-        >>> from fbeta.data import load_table
-        >>> load_table("breast-cancer").fewest
-        212
-        """
+        """How many rows, or groups of rows, the rarer class has: it cannot be in more folds than that."""
         return min(len(np.unique(self.group[self.y == value])) for value in (0, 1))
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Table:
-        """The table of some rows, by index or by mask.
-
-        >>> from fbeta.data import load_table
-        >>> table = load_table("breast-cancer")
-        >>> len(table.take(table.y == 1))
-        212
-        """
+        """The table of some rows, by index or by mask."""
         index = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        return replace(
-            self,
-            features=self.features[index],
-            y=self.y[index],
-            group=self.group[index],
-            time=None if self.time is None else self.time[index],
-        )
+        time = None if self.time is None else self.time[index]
+        return replace(self, features=self.features[index], y=self.y[index], group=self.group[index], time=time)
 
 
 def digest(table: Table) -> str:
-    """A digest of all that a table hands to training: columns and their kinds, values, classes, groups and times.
-
-    It does not depend on the version of a library, as polars' own hashes do.
-
-    >>> from fbeta.data import load_table
-    >>> table = load_table("breast-cancer")
-    >>> digest(table) == digest(table.take(np.arange(569))) != digest(table.take(np.arange(568)))
-    True
-    """
+    """A digest of all that a table hands to training; unlike polars' hashes it is the same in every version."""
     import polars as pl
 
     found = hashlib.sha256(json.dumps([column.to_dict() for column in table.columns]).encode())

@@ -1,7 +1,4 @@
-"""Which class is positive: the one that was asked for, or the rarer of two; and a sentence that says so.
-
-Neither NumPy nor polars is needed: estimators choose by the same rule.
-"""
+"""Which class is positive: the asked one, or the rarer of two, for estimators, too; without NumPy and polars."""
 
 from __future__ import annotations
 
@@ -27,14 +24,7 @@ class Classes:
 
 
 def choose_classes(target: str, counts: Mapping[str, int], positive: str | None = None) -> Classes:
-    """Choose the positive class of a target from the number of rows of each of its values.
-
-    >>> classes = choose_classes("is_fraud", {"0": 990, "1": 10})
-    >>> classes.positive, classes.note
-    ('1', "positive is is_fraud '1', the rarer value: 10 of 1,000 rows.")
-    >>> choose_classes("class", {"a": 5, "b": 4, "c": 3}, positive="b").negative
-    ('a', 'c')
-    """
+    """Choose the positive class of a target from the number of rows of each of its values."""
     values: dict[str, int] = {}
     spelt: dict[str, list[str]] = {}
     for text, count in counts.items():
@@ -60,16 +50,7 @@ def choose_classes(target: str, counts: Mapping[str, int], positive: str | None 
 
 
 def rarer_class(counts: Mapping[str, int], target: str = "") -> tuple[str, str]:
-    """The positive one of two classes where nobody named it, and the sentence to say aloud.
-
-    It is the rarer; of two equally frequent ones it is 1, true, yes, positive, not 0, false, no, or else the last in
-    the alphabet.
-
-    >>> rarer_class({"no": 990, "yes": 10})
-    ('yes', "positive is 'yes', the rarer value: 10 of 1,000 rows.")
-    >>> rarer_class({"1": 5, "0": 5}, "y")
-    ('1', "positive is y '1', though both values are equally frequent: 5 of 10 rows.")
-    """
+    """The rarer of two classes, or the usual name of a positive one (else the last) of equals; and a sentence on it."""
 
     def key(name: str) -> tuple[int, bool, bool, str]:
         return -counts[name], name.casefold() in _USUAL, name.casefold() not in (*FALSE, "0"), name

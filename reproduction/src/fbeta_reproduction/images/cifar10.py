@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fbeta.datasets.archives import members, pieces, run
-from fbeta.datasets.cached import Cached, File, Job
-from fbeta.datasets.dataset import DataError, Images
+from fbeta.datasets.dataset import Dataset, File, Job
+from fbeta.datasets.download import DataError
+from fbeta.datasets.images import Images
 
 if TYPE_CHECKING:
     import numpy as np
@@ -111,7 +112,7 @@ def _batch(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     return np.ascontiguousarray(images), rows[:, 0].astype(np.int64)
 
 
-DATASET = Cached(
+DATASET = Dataset(
     name="cifar10",
     about="photographs of things",
     train=50_000,

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fbeta.datasets.archives import gunzip, members, run
-from fbeta.datasets.cached import Cached, File, Job
-from fbeta.datasets.dataset import DataError, Images
+from fbeta.datasets.dataset import Dataset, File, Job
+from fbeta.datasets.download import DataError
+from fbeta.datasets.images import Images
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,7 +93,7 @@ def _idx(path: Path) -> NDArray[np.uint8]:
     return content[4 + 4 * dimensions :].reshape(shape)
 
 
-DATASET = Cached(
+DATASET = Dataset(
     name="fashion-mnist",
     about="pictures of clothes",
     train=60_000,
