@@ -13,7 +13,7 @@ from rich.console import Console
 
 import fbeta
 from fbeta import report
-from fbeta.comparison.result import Comparison, Interval, Operating, Table
+from fbeta.comparison.result import Comparison, Estimate, Operating, TableFacts
 from fbeta.report import method_rows, numerals, shell
 from fbeta.report.chart import Chart, ticks
 from fbeta.report.level_lines import level_lines
@@ -169,14 +169,14 @@ def test_a_metric_of_ones_own():
 
 
 def test_degenerate_comparisons_have_a_page():
-    nothing = Comparison(Table("t", "y", "1", 0, 0, 0), "mcc", "MCC", (), "", "", "Nothing was run.")
+    nothing = Comparison(TableFacts("t", "y", "1", 0, 0, 0), "mcc", "MCC", (), "", "", "Nothing was run.")
     assert "Nothing was run." in report.page(nothing)
     bare = comparison(seeds=1)
     hollow = [
         replace(
             c,
             outcomes=(),
-            score=Interval(math.nan, math.nan, math.nan),
+            score=Estimate(math.nan, math.nan, math.nan),
             operating=Operating((), (), (), 0.0, 0.0),
             calibration=type(c.calibration)((), (), ()),
         )

@@ -14,8 +14,7 @@ import numpy as np
 
 from fbeta.artifact import Model
 from fbeta.comparison.judging import held_score, known
-from fbeta.comparison.methods import Method, check
-from fbeta.comparison.plan import trained_together, versions
+from fbeta.comparison.plan import Method, Names, check, trained_together, versions
 from fbeta.comparison.result import Comparison
 from fbeta.comparison.tasks import Progress, learner_on
 from fbeta.data import load_table
@@ -30,8 +29,8 @@ def fit(
     target: str | None = None,
     *,
     metric: Metric | str | Any = None,
-    models: str | Sequence[str] | None = None,
-    losses: str | Sequence[str] | None = None,
+    models: Names = None,
+    losses: Names = None,
     comparison: Comparison | None = None,
     folds: int | None = None,
     rule: str | None = None,

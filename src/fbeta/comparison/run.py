@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,10 @@ import torch
 
 from fbeta.comparison import tasks
 from fbeta.comparison.folder import Folder
-from fbeta.comparison.judging import Judged, judge
-from fbeta.comparison.methods import Method, check
-from fbeta.comparison.plan import Plan
+from fbeta.comparison.judging import Judged, compared, judge
+from fbeta.comparison.plan import Method, Names, Plan, check
 from fbeta.comparison.result import Comparison
 from fbeta.comparison.tasks import Progress
-from fbeta.comparison.verdict import compared
 from fbeta.data import load_table, root
 from fbeta.metrics import Metric
 from fbeta.tables import Table
@@ -36,8 +34,8 @@ def compare(
     target: str | None = None,
     *,
     metric: Metric | str | Any = "fbeta:beta=1",
-    models: str | Sequence[str] | None = None,
-    losses: str | Sequence[str] | None = None,
+    models: Names = None,
+    losses: Names = None,
     seeds: int = 5,
     folds: int = 5,
     rule: str = "shrunk",

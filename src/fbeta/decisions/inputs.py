@@ -64,10 +64,7 @@ def read_rows(
 
 
 def read_kind(kind: str | None, low: float, high: float, *, matters: bool, stacklevel: int = 3) -> str:
-    """The kind that was said, checked; or the one assumed, which is said aloud where the answer `matters`.
-
-    Scores from `low` to `high` inside [0, 1] are assumed to be probabilities, others logits.
-    """
+    """The kind that was said, checked; or the one assumed from the range, said aloud where the answer `matters`."""
     inside = low >= 0 and high <= 1
     if kind is None:
         if matters:

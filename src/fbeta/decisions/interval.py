@@ -37,19 +37,14 @@ class Interval:
 
 @dataclass(frozen=True)
 class Evidence:
-    r"""The rows behind a cut, in about `KNOTS` steps at most.
+    """The rows behind a cut, in about `KNOTS` steps at most, and the interval that follows from them.
 
-    The interval has two parts. Given the cut, the four cells are multinomial: with Jeffreys' prior their posterior
-    is Dirichlet(counts + ½), and the metric of its draws has good coverage with few positives, at 0 and at 1. But
-    the cut was chosen on the same rows, which flatters it: a bootstrap that chooses again estimates by how much,
-
-    .. math:: o = \mathbb E\,[M^*(\hat c^*) - M(\hat c^*)]
-
-    and the interval moves down by o times `follows`, the share of the cut that comes from the targets. The upper
-    end moves only by what exceeds the step from the score to the mean of the draws, which says the same twice.
-    With weights a cell counts for Σw · Σw / Σw² rows. The draws have a fixed seed.
-
-    Reference: [efron1983], [brown2001]
+    Given the cut, the four cells are multinomial: with Jeffreys' prior their posterior is Dirichlet(counts + ½), and
+    the metric of its draws has good coverage with few positives, at 0 and at 1. But the cut was chosen on the same
+    rows, which flatters it: a bootstrap that chooses again estimates by how much, o = E[M*(c*) − M(c*)], and the
+    interval moves down by o times `follows`, the share of the cut that comes from the targets. The upper end moves only
+    by what exceeds the step from the score to the mean of the draws, which says the same twice. With weights a cell
+    counts for Σw · Σw / Σw² rows. Reference: [efron1983], [brown2001]
     """
 
     steps: Steps

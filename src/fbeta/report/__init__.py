@@ -26,8 +26,8 @@ def page(comparison: Comparison, metric: Metric | Formula | None = None) -> str:
 
     `metric` is needed only for a metric of one's own that no spec can name.
 
-    >>> from fbeta.comparison.result import Comparison, Table
-    >>> table = Table("fraud", "is_fraud", "1", 1000, 20, 5)
+    >>> from fbeta.comparison.result import Comparison, TableFacts
+    >>> table = TableFacts("fraud", "is_fraud", "1", 1000, 20, 5)
     >>> page(Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run."))[:15]
     '<!doctype html>'
     """
@@ -47,8 +47,8 @@ def terminal(comparison: Comparison) -> RenderableType:
     """Lay out a comparison for a terminal of 100 columns; print it with rich's `Console`.
 
     >>> from rich.console import Console
-    >>> from fbeta.comparison.result import Comparison, Table
-    >>> table = Table("fraud", "is_fraud", "1", 1000, 20, 5)
+    >>> from fbeta.comparison.result import Comparison, TableFacts
+    >>> table = TableFacts("fraud", "is_fraud", "1", 1000, 20, 5)
     >>> comparison = Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run.")
     >>> Console(width=100).print(terminal(comparison))
     fraud by F₂

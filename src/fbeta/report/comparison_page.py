@@ -22,8 +22,8 @@ CROWD = 7
 def page(comparison: Comparison, metric: Metric | Callable[..., Any] | None = None) -> str:
     """Compose the page.
 
-    >>> from fbeta.comparison.result import Table
-    >>> table = Table("<b>", "y", "1", 9, 2, 1)
+    >>> from fbeta.comparison.result import TableFacts
+    >>> table = TableFacts("<b>", "y", "1", 9, 2, 1)
     >>> "&lt;b&gt; by MCC" in page(Comparison(table, "mcc", "MCC", (), "", "", "Nothing was run."))
     True
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from fbeta.comparison.result import Comparison, Interval
+from fbeta.comparison.result import Comparison, Estimate
 from fbeta.report import method_rows, numerals
 from fbeta.report.chart import Pair
 from fbeta.report.console import indented, plain, table
@@ -21,8 +21,8 @@ HEADS = ("at ½", "Δ baseline", "p", "Brier", "cut", "time")
 def layout(comparison: Comparison) -> RenderableType:
     """Lay out a comparison for 100 columns, or somewhat fewer.
 
-    >>> from fbeta.comparison.result import Table as Data
-    >>> type(layout(Comparison(Data("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", "Nothing."))).__name__
+    >>> from fbeta.comparison.result import TableFacts
+    >>> type(layout(Comparison(TableFacts("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", "Nothing."))).__name__
     'Group'
     """
     rows = method_rows.ranked(method_rows.method_rows(comparison))
@@ -80,10 +80,10 @@ class _Methods:
         yield made
 
 
-def bar(value: Interval, scale: Pair, places: int) -> Text:
+def bar(value: Estimate, scale: Pair, places: int) -> Text:
     """An interval as a bar of so many letters, its mean as a point.
 
-    >>> bar(Interval(0.5, 0.0, 1.0), (0.0, 1.0), 9).plain
+    >>> bar(Estimate(0.5, 0.0, 1.0), (0.0, 1.0), 9).plain
     '├───●───┤'
     """
     if not all(map(math.isfinite, (value.mean, value.low, value.high))):

@@ -50,8 +50,8 @@ class MethodRow:
 def method_rows(comparison: Comparison) -> list[MethodRow]:
     """One row per method, in the order of the comparison.
 
-    >>> from fbeta.comparison.result import Table
-    >>> method_rows(Comparison(Table("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", ""))
+    >>> from fbeta.comparison.result import TableFacts
+    >>> method_rows(Comparison(TableFacts("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", ""))
     []
     """
     first = sorted(comparison.candidates, key=lambda c: c.name != comparison.baseline)
@@ -108,8 +108,8 @@ def scale(rows: Sequence[MethodRow], *columns: str, also: float = math.nan) -> P
 def p_value_note(comparison: Comparison) -> str:
     """The names of the tests behind the p values, and what to expect of so many.
 
-    >>> from fbeta.comparison.result import Table
-    >>> p_value_note(Comparison(Table("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", ""))
+    >>> from fbeta.comparison.result import TableFacts
+    >>> p_value_note(Comparison(TableFacts("t", "y", "1", 9, 2, 1), "mcc", "MCC", (), "", "", ""))
     ''
     """
     found = [c.difference.test for c in comparison.candidates if c.difference]
