@@ -69,12 +69,6 @@ class Evidence:
         i = self.steps.index(self.steps.snap(cut))
         return Confusion(*map(float, self.steps.confusion(i))), int(self.steps.called[i])
 
-    def draws(self) -> Vector:
-        """The metric of Dirichlet draws of the cells at the chosen cut."""
-        cells = np.array(list(self.steps.confusion(self.index))) * self.steps.rows_per_weight
-        shares = np.random.default_rng(0).dirichlet(cells + 0.5, DRAWS).T
-        return self._scores(*(shares * self._total))
-
     def optimism(self) -> float:
         """How much better a cut looks on the rows that chose it than it is."""
         if self.follows == 0:
@@ -100,7 +94,9 @@ class Evidence:
 
     def interval(self, level: float = 0.95, optimism: float | None = None) -> Interval:
         """Both intervals."""
-        draws = self.draws()
+        cells = np.array(list(self.steps.confusion(self.index))) * self.steps.rows_per_weight
+        shares = np.random.default_rng(0).dirichlet(cells + 0.5, DRAWS).T
+        draws = self._scores(*(shares * self._total))
         draws = draws[np.isfinite(draws)]
         values = self._scores(*self.steps.confusion())
         chosen = float(values[self.index])

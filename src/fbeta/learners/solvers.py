@@ -44,12 +44,10 @@ class Adam:
     def _order(self) -> Tensor:
         """Which rows each run takes in each step of this epoch: ``(steps, R, batch)``."""
         wanted, runs = self.steps * self.batch, self.stack.runs
-        made: dict[Any, NDArray[np.int64]] = {}
-        for run in runs:
-            if (run.order, id(run.rows)) not in made:
-                stream = _stream(run.rows, self.taken * self.batch, wanted, run.order)
-                made[run.order, id(run.rows)] = stream
-        order = np.stack([made[run.order, id(run.rows)] for run in runs])
+        keys = [(run.order, id(run.rows)) for run in runs]
+        once = dict(zip(keys, runs, strict=True))  # runs of one key see their rows in the same order
+        made = {key: _stream(run.rows, self.taken * self.batch, wanted, run.order) for key, run in once.items()}
+        order = np.stack([made[key] for key in keys])
         cut = order.reshape(len(runs), self.steps, self.batch).transpose(1, 0, 2)
         return torch.from_numpy(np.ascontiguousarray(cut)).to(self.stack.device)
 
