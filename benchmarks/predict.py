@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 
 from fbeta import artifact, data
-from fbeta.comparison.fitting import fit
+from fbeta.comparison.run import fit
 from fbeta.tables import read_frame
 
 RESULT = Path(__file__).parent / "results" / "predict.json"

@@ -8,7 +8,16 @@ import statistics
 import numpy as np
 
 import fbeta
-from fbeta.comparison.result import Calibration, Candidate, Comparison, Difference, Interval, Operating, Outcome, Table
+from fbeta.comparison.result import (
+    Calibration,
+    Candidate,
+    Comparison,
+    Difference,
+    Estimate,
+    Operating,
+    Outcome,
+    TableFacts,
+)
 from fbeta.learners.learner import Course
 
 METHODS = (  # name, model, loss, how far the classes lie apart, how far the probabilities are off
@@ -24,7 +33,7 @@ METHODS = (  # name, model, loss, how far the classes lie apart, how far the pro
 def interval(values):
     mean = statistics.fmean(values)
     half = 2.776 * statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
-    return Interval(mean, mean - half, mean + half)
+    return Estimate(mean, mean - half, mean + half)
 
 
 def operating(scores, target):
@@ -136,7 +145,7 @@ def comparison(
         "is the baseline" if d is None else f"scores {d.mean:+.3f} ({d.low:+.3f} to {d.high:+.3f}) against the baseline"
     )
     return Comparison(
-        table=Table(
+        table=TableFacts(
             table, target, "1", 2 * rows, round(2 * rows * prevalence), 28, (note, "amount: 12 missing values.")
         ),
         metric=metric,

@@ -17,7 +17,7 @@ import torch
 from fbeta import Confusion, metric
 from fbeta.artifact import ArtifactError, Model, load, save
 from fbeta.artifact.model_file import ABOUT, from_bytes, to_bytes
-from fbeta.comparison.fitting import fit
+from fbeta.comparison.run import fit
 from fbeta.learners.network import Network
 from fbeta.sealed import seal
 from fbeta.tables import TableError, read_frame

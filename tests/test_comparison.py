@@ -12,14 +12,12 @@ from sklearn.metrics import log_loss
 
 from fbeta import MCC, Confusion, Decision, FBeta, metric
 from fbeta.comparison.folder import SplitScores
-from fbeta.comparison.judging import held_score, judge
-from fbeta.comparison.methods import Method, baseline_of, methods_for
-from fbeta.comparison.plan import Plan, Split
-from fbeta.comparison.result import Choice, Comparison, Difference, Interval
+from fbeta.comparison.judging import advised, held_score, judge, recommendation
+from fbeta.comparison.plan import Method, Plan, Split, baseline_of, methods_for
+from fbeta.comparison.result import Choice, Comparison, Difference, Estimate
 from fbeta.comparison.run import compare
 from fbeta.comparison.statistics import bootstrap_interval, corrected_t, mean_interval, paired_bootstrap, reach
 from fbeta.comparison.tasks import tasks_of
-from fbeta.comparison.verdict import advised, recommendation
 from fbeta.learners import models
 from fbeta.learners.training import collapse
 from fbeta.tables import read_frame
@@ -79,7 +77,7 @@ def test_an_interval_ends_where_the_metric_does():
     assert narrow == mean_interval([0.80, 0.81, 0.82], 0.25)
     wide = mean_interval([0.3, 0.99, 1.0], 0.25)
     assert wide.low < 0 < 1 < wide.high
-    assert mean_interval([0.3, 0.99, 1.0], 0.25, (0.0, 1.0)) == Interval(wide.mean, 0.0, 1.0)
+    assert mean_interval([0.3, 0.99, 1.0], 0.25, (0.0, 1.0)) == Estimate(wide.mean, 0.0, 1.0)
     apart = corrected_t([-0.1, 0.9], 0.25, (0.0, 1.0))
     assert (apart.low, apart.high) == (-1.0, 1.0)
     ends = mean_interval([-0.9, 0.9], 0.25, reach(MCC(), 30, 70))

@@ -19,8 +19,7 @@ import pytest
 from fbeta import as_metric
 from fbeta.comparison import tasks
 from fbeta.comparison.folder import Folder, SplitScores
-from fbeta.comparison.methods import Method
-from fbeta.comparison.plan import Part, Plan
+from fbeta.comparison.plan import Method, Part, Plan
 from fbeta.comparison.result import Comparison
 from fbeta.comparison.run import compare
 from fbeta.learners import models
@@ -405,7 +404,7 @@ def test_processes_are_for_what_is_worth_their_start(monkeypatch):
     assert wanted(parts=1) == 1
     assert wanted(device="cuda") == 1
     assert wanted(jobs=3) == 3
-    monkeypatch.setattr("fbeta.learners.threads.SMALL", 100)
+    monkeypatch.setattr("fbeta.learners.machine.SMALL", 100)
     assert wanted() == 1  # its threads are busy
 
 

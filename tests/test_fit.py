@@ -9,9 +9,8 @@ from fbeta import Confusion, Decision, FBeta
 from fbeta.artifact import load, predict, save
 from fbeta.artifact.model_file import to_bytes
 from fbeta.comparison import compare, judging
-from fbeta.comparison.fitting import digest_of_file, fit
-from fbeta.comparison.methods import methods_for
-from fbeta.comparison.plan import Part, Split
+from fbeta.comparison.plan import Part, Split, methods_for
+from fbeta.comparison.run import digest_of_file, fit
 from fbeta.comparison.tasks import Task
 from fbeta.learners import Goal, Rows, models
 from fbeta.tables import Encoder, TableError, read_frame, read_table, split

@@ -13,7 +13,7 @@ from rich.console import Console
 
 import fbeta
 from fbeta import report
-from fbeta.comparison.result import Comparison, Interval, Operating, Table
+from fbeta.comparison.result import Comparison, Estimate, Operating, TableFacts
 from fbeta.report import comparison_printout, console, level_lines, method_rows, numerals, shell
 from fbeta.report.chart import Chart, Key, Line, ticks, window
 from fbeta.report.comparison_charts import slider
@@ -178,14 +178,14 @@ def test_a_metric_of_ones_own():
 
 
 def test_degenerate_comparisons_have_a_page():
-    nothing = Comparison(Table("t", "y", "1", 0, 0, 0), "mcc", "MCC", (), "", "", "Nothing was run.")
+    nothing = Comparison(TableFacts("t", "y", "1", 0, 0, 0), "mcc", "MCC", (), "", "", "Nothing was run.")
     assert "Nothing was run." in report.page(nothing)
     bare = comparison(seeds=1)
     hollow = [
         replace(
             c,
             outcomes=(),
-            score=Interval(math.nan, math.nan, math.nan),
+            score=Estimate(math.nan, math.nan, math.nan),
             operating=Operating((), (), (), 0.0, 0.0),
             calibration=type(c.calibration)((), (), ()),
         )
@@ -290,12 +290,12 @@ def test_numbers_and_names_as_text(said, text):
 
 @pytest.mark.parametrize(("score", "at_half", "digits"), [(0.81, 0.7, 3), (-0.0021, -0.0019, 5), (-250.0, 0.0, 1)])
 def test_decimals_suit_the_size_of_the_scores(made, score, at_half, digits):
-    one = replace(made.candidates[0], score=Interval(score, 0, 0), at_half=Interval(at_half, 0, 0))
+    one = replace(made.candidates[0], score=Estimate(score, 0, 0), at_half=Estimate(at_half, 0, 0))
     assert method_rows.digits(method_rows.method_rows(replace(made, candidates=(one,)))) == digits
 
 
 def test_what_the_terminal_draws():
-    assert comparison_printout.bar(Interval(0.5, 0.0, 1.0), (0.0, 1.0), 9).plain == "├───●───┤"
+    assert comparison_printout.bar(Estimate(0.5, 0.0, 1.0), (0.0, 1.0), 9).plain == "├───●───┤"
     written = Console(width=100, file=StringIO())
     console.show(console.heading("Title", "a note"), written)
     assert written.file.getvalue() == "Title  a note\n"

@@ -36,7 +36,7 @@ class Model:
     The decision was fitted on out-of-fold rows. `negative` are all other values of the target. `provenance` is plain
     data: the table, the protocol, the date, the versions.
 
-    >>> from fbeta.comparison.fitting import fit
+    >>> from fbeta.comparison.run import fit
     >>> model = fit("breast-cancer", metric="fbeta:beta=2", models="linear", losses="bce", folds=2)
     >>> model
     Model('linear, bce' for 'fbeta:beta=2', 30 columns, diagnosis 'malignant')

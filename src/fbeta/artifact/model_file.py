@@ -24,7 +24,7 @@ def save(model: Model, path: Path | str) -> None:
     """Write a model to one file, whole or not at all.
 
     >>> import tempfile
-    >>> from fbeta.comparison.fitting import fit
+    >>> from fbeta.comparison.run import fit
     >>> path = Path(tempfile.mkdtemp(), "model.fbeta")
     >>> save(fit("breast-cancer", models="linear", losses="bce", folds=2), path)
     >>> load(path).target

@@ -65,7 +65,7 @@ def predict(
     same file. `tick` is told how many rows are done.
 
     >>> import tempfile
-    >>> from fbeta.comparison.fitting import fit
+    >>> from fbeta.comparison.run import fit
     >>> model = fit("breast-cancer", models="linear", losses="bce", folds=2)
     >>> predict(model, "breast-cancer", Path(tempfile.mkdtemp(), "out.csv")).rows
     569

@@ -27,17 +27,8 @@ REMEDIES = {
 }
 #: What the estimator decides itself, and `params` may not.
 OWN = {"objective", "num_class", "base_score", "boost_from_average", "scale_pos_weight", "is_unbalance"}
-#: What goes to the library, None for its default.
-TREES = [
-    "learning_rate",
-    "max_depth",
-    "min_child_weight",
-    "subsample",
-    "colsample_bytree",
-    "reg_alpha",
-    "reg_lambda",
-    "n_jobs",
-]
+#: What goes to the library under this name unless `_names` has another; None for its default.
+TREES = ["learning_rate", "max_depth", "min_child_weight", "subsample", "colsample_bytree", "reg_alpha", "reg_lambda"]
 
 
 @dataclass(eq=False, repr=False)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbeta.decisions import Decision, Rule
-from fbeta.learners.booster import Booster
 from fbeta.metrics import Custom, as_metric
 from fbeta.sealed import DAMAGED, in_short, read_json, seal, unseal
 from fbeta.sklearn.labels import Labels
@@ -88,7 +87,7 @@ def load(estimator: BoosterClassifier, path: Path) -> None:
         fitted = _fitted(about)
         native = [members[f"{k}/{engine.file}"] for k in range(len(about["boosters"]))]
         each = zip(about["boosters"], native, strict=True)
-        fitted["models_"] = [Booster.read(engine, facts, {engine.file: data}) for facts, data in each]
+        fitted["models_"] = [estimator._learner.read(facts, {engine.file: data}) for facts, data in each]
         if {model.inputs for model in fitted["models_"]} != {fitted["n_features_in_"]}:
             raise ValueError("it has no booster, or one for another number of features")
     except DAMAGED as error:

@@ -45,7 +45,7 @@ def notes(console: Console, sentences: Iterable[str]) -> None:
 def fitted(table: Table, out: Path, **wanted: Any) -> Model:
     """Fit with a bar, and write the model; the checksum of its table's file is kept."""
     from fbeta import artifact, comparison
-    from fbeta.comparison.fitting import digest_of_file
+    from fbeta.comparison.run import digest_of_file
     from fbeta.data import is_path
     from fbeta.report.console import progress
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fbeta.comparison.fitting import fit as fit
-    from fbeta.comparison.methods import check as check
+    from fbeta.comparison.plan import check as check
     from fbeta.comparison.run import compare as compare
+    from fbeta.comparison.run import fit as fit
 
 __all__ = ["check", "compare", "fit"]
 
@@ -24,6 +24,6 @@ def __getattr__(name: str) -> Any:
         import torch  # noqa: F401
     except ImportError as error:  # pragma: no cover
         raise ImportError(f"fbeta.compare needs an extra ({error}): pip install 'fbeta[compare]'") from error
-    from fbeta.comparison import fitting, methods, run
+    from fbeta.comparison import plan, run
 
-    return {"check": methods.check, "compare": run.compare, "fit": fitting.fit}[name]
+    return {"check": plan.check, "compare": run.compare, "fit": run.fit}[name]

@@ -22,12 +22,7 @@ ABOUT, NUMBERS = "part.json", "scores.safetensors"
 
 @dataclass(frozen=True, eq=False)
 class SplitScores:
-    """One method on one split; positive at or above 0 by its loss's own boundary.
-
-    `remark` says in words what went wrong in training.
-
-    Shape: `inner` (learning rows, by models of the other folds) and `outer` (test rows, by the model of all).
-    """
+    """One method on one split: `inner` scores learning rows by models of the other folds, `outer` test rows."""
 
     inner: Array
     outer: Array
@@ -38,15 +33,7 @@ class SplitScores:
 
 
 class Folder:
-    """A folder of finished parts, one sealed file each; `say` is told of damage, which is mended by training again.
-
-    >>> import tempfile
-    >>> part = Part("xgboost", ("bce",), split=0, seed=0)
-    >>> folder = Folder(Path(tempfile.mkdtemp()))
-    >>> folder.write(part, {"bce": SplitScores(np.zeros(3), np.zeros(2), rounds=7)})
-    >>> folder.read(part)["bce"].rounds
-    7
-    """
+    """A folder of finished parts, one sealed file each; `say` is told of damage, which is mended by training again."""
 
     def __init__(self, path: Path | str, say: Callable[[str], None] = print) -> None:
         self.path, self.say = Path(path).expanduser(), say

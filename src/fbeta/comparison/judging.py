@@ -1,25 +1,39 @@
-"""From scores to outcomes: the cut and the calibration come from inner rows, the verdict from outer ones."""
+"""From scores to outcomes to a verdict: cut and calibration come from inner rows, the verdict from outer ones."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fbeta.comparison.folder import Array, SplitScores
-from fbeta.comparison.plan import Split
-from fbeta.comparison.result import Calibration, Operating, Outcome
+from fbeta.comparison.plan import Method, Split, baseline_of
+from fbeta.comparison.result import (
+    Calibration,
+    Candidate,
+    Choice,
+    Comparison,
+    Difference,
+    Estimate,
+    Operating,
+    Outcome,
+    TableFacts,
+)
+from fbeta.comparison.statistics import bootstrap_interval, corrected_t, mean_interval, paired_bootstrap, reach
 from fbeta.decisions import Decision, curve
 from fbeta.decisions.calibration import sigmoid
 from fbeta.decisions.steps import score_cells
 from fbeta.learners.learner import Course
-from fbeta.metrics import Confusion, Metric
+from fbeta.metrics import Confusion, Metric, title
+from fbeta.tables import Table
 
 #: Points of a curve, and bins of a calibration, that are kept.
 POINTS, BINS = 400, 10
+#: A difference with a p value from here on is called noise.
+LEVEL = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +70,7 @@ def judge(scores: SplitScores, y: NDArray[np.int64], split: Split, metric: Metri
 
 
 def held_score(scores: Array, y: NDArray[np.int64], fold: NDArray[np.int64], metric: Metric, rule: str) -> float:
-    """The score of out-of-fold rows, the rows of each fold decided as the other folds say: what to choose a method by.
-
-    At a cut that was tuned on the same rows a score is optimistic, and the more so the noisier the scores are.
-
-    Shape: `scores`, `y` and `fold` ``(n,)``.
-    """
+    """The score of out-of-fold rows, each fold decided as the others say: a cut of the same rows is optimistic."""
     called = np.zeros(len(y), dtype=bool)
     for f in np.unique(fold):
         mine = fold == f
@@ -113,3 +122,130 @@ def calibration(parts: Sequence[Judged]) -> Calibration:
 
 def _test_rows(parts: Sequence[Judged]) -> tuple[Array, NDArray[np.bool_]]:
     return np.concatenate([x.probability for x in parts]), np.concatenate([x.target for x in parts])
+
+
+def compared(
+    table: Table,
+    metric: Metric,
+    methods: Sequence[Method],
+    judged: Sequence[Mapping[Method, Judged]],
+    splits: Sequence[Split],
+    rule: str,
+) -> Comparison:
+    """Set every method against the one that was fixed beforehand, and say which to take; `judged` is one per split."""
+    fixed = baseline_of(methods)
+    judge = _Judge(table, metric, splits)
+    base = [found[fixed] for found in judged]
+    candidates = {}
+    for method in methods:
+        mine = [found[method] for found in judged]
+        candidates[method] = Candidate(
+            method.name,
+            method.model,
+            method.loss,
+            rule,
+            tuple(x.outcome for x in mine),
+            judge.score(mine),
+            judge.interval([x.outcome.at_half for x in mine]),
+            None if method == fixed else judge.difference(mine, base),
+            operating(mine),
+            calibration(mine),
+            _mean_course([x.course for x in mine]),
+        )
+    winner, baseline = max(candidates.values(), key=lambda c: known(c.inner)), candidates[fixed]
+    picks = [max(methods, key=lambda m: known(found[m].outcome.inner)) for found in judged]
+    picked = [found[method] for method, found in zip(picks, judged, strict=True)]
+    choice = Choice(tuple(m.name for m in picks), judge.score(picked), judge.difference(picked, base))
+    roles, named = table.roles, title(metric)
+    facts = len(table), int(table.y.sum()), len(table.columns), tuple(table.notes)
+    return Comparison(
+        TableFacts(table.name, table.target, table.positive, *facts, roles.group, roles.time, roles.dropped),
+        str(metric),
+        named,
+        tuple(candidates.values()),
+        baseline.name,
+        winner.name,
+        recommendation(named, winner, baseline, choice),
+        seeds=len(splits),
+        choice=choice,
+        advised=advised(winner, baseline, choice),
+    )
+
+
+class _Judge:
+    """How sure a number is: by splits where there are several, else by resampling the test rows of the one."""
+
+    def __init__(self, table: Table, metric: Metric, splits: Sequence[Split]) -> None:
+        positives = float(table.y.sum())
+        self.metric, self.reach = metric, reach(metric, positives, len(table) - positives)
+        # Rows tested per row that is learned from; by time the first split learns from the fewest.
+        self.share = max(len(s.test) / len(s.train) for s in splits)
+        group = table.group[splits[0].test]
+        self.group = group if len(np.unique(group)) < len(group) else None
+
+    def score(self, found: Sequence[Judged]) -> Estimate:
+        if len(found) > 1:
+            return self.interval([x.outcome.score for x in found])
+        return bootstrap_interval(self.metric, found[0].target, found[0].decided, self.group)
+
+    def interval(self, values: Sequence[float]) -> Estimate:
+        return mean_interval(values, self.share, self.reach)
+
+    def difference(self, found: Sequence[Judged], base: Sequence[Judged]) -> Difference:
+        if len(found) > 1:
+            apart = [a.outcome.score - b.outcome.score for a, b in zip(found, base, strict=True)]
+            return corrected_t(apart, self.share, self.reach)
+        one, other = found[0], base[0]
+        return paired_bootstrap(self.metric, one.target, one.decided, other.decided, self.group)
+
+
+def _mean_course(courses: Sequence[Course]) -> Course:
+    """The mean over splits, as long as all of them went."""
+    length = min(len(x.held) for x in courses)
+    mean = np.mean([[x.loss[:length], x.score[:length], x.held[:length]] for x in courses], axis=0)
+    return Course(*(tuple(values.tolist()) for values in mean))
+
+
+def recommendation(title: str, winner: Candidate, baseline: Candidate, choice: Choice) -> str:
+    """One sentence: what to take, by how much choosing so was better on rows without a say, and whether that is noise.
+
+    What counts is `choice`, made in each split without a look at its test rows; the winner's own score is too good.
+    """
+    cut = f"{winner.rule} cut"
+    if winner.name == baseline.name:
+        return (
+            f"Take {baseline.name} with the {cut}, {title} {winner.score.mean:.3f} on test rows: of the methods tried, "
+            f"none did better on the rows that methods are chosen by{_but(winner)}."
+        )
+    found = choice.difference
+    better = f"{title} {choice.score.mean:.3f} against {baseline.score.mean:.3f} of {baseline.name}"
+    times = choice.picks.count(winner.name)
+    if times < len(choice.picks):  # the numbers are not the winner's alone
+        better = f"choosing afresh in each split, which took it in {times} of {len(choice.picks)}, gave {better}"
+    if found.mean > 0 and found.p < LEVEL:
+        return f"Take {winner.name} with the {cut}: {better} on test rows, {_apart(found)}{_but(winner)}."
+    if found.mean < 0 and found.p < LEVEL:
+        return (
+            f"Stay with {baseline.name}: {winner.name} looked best on the rows that methods are chosen by, but on test "
+            f"rows it was worse, {better}, {_apart(found)}."
+        )
+    simple = "take whichever is simpler for you" if found.mean > 0 else f"stay with {baseline.name}"
+    return (
+        f"{winner.name} looked best on the rows that methods are chosen by, but on test rows its difference to "
+        f"{baseline.name} is within noise ({better}, {_apart(found)}): {simple}."
+    )
+
+
+def advised(winner: Candidate, baseline: Candidate, choice: Choice) -> str:
+    """The method that the recommendation leaves one with: the baseline where choosing gained nothing on test rows."""
+    return winner.name if choice.difference.mean > 0 else baseline.name
+
+
+def _but(winner: Candidate) -> str:
+    """What is odd about a method that is recommended all the same: its cut makes up for it."""
+    return f"; without that cut it {winner.collapse}" if winner.collapse else ""
+
+
+def _apart(found: Difference) -> str:
+    said = f"difference {found.mean:+.3f} ({found.low:+.3f} to {found.high:+.3f}), p = {found.p:.2g}"
+    return said.replace("-", "−")

@@ -1,4 +1,4 @@
-"""What will be trained, as plain data: the same plan gives the same numbers."""
+"""What is compared, and what will be trained for it, as plain data: the same plan gives the same numbers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbeta import __version__
-from fbeta.comparison.methods import Method
+from fbeta import losses as all_losses
+from fbeta.decisions import as_rule
 from fbeta.decisions.steps import score_cells
-from fbeta.learners import models
-from fbeta.metrics import Confusion, Metric
+from fbeta.learners import Learner
+from fbeta.learners import models as all_models
+from fbeta.learners.machine import device_of
+from fbeta.metrics import Confusion, Metric, as_metric
+from fbeta.spelling import did_you_mean
 from fbeta.tables import Table, TableError, split
 from fbeta.tables.table import digest
 
+#: What users name: one, several, or None for those that are there.
+Names = str | Sequence[str] | None
+#: What people use, the paper's loss, ours, and the metric on soft counts.
+DEFAULT_LOSSES = ("bce", "balanced-bce", "focal", "soft", "surrogate", "tangent")
+BASELINE = "bce"
 #: Outer splits are the folds of one random deal, then of the next: each row is judged about equally often.
 OUTER = 5
 #: Goes up when the same rows and settings come to lead to other scores.
@@ -28,11 +37,86 @@ PROTOCOL = 4
 
 
 @dataclass(frozen=True)
-class Part:
-    """What is trained, kept and resumed as one: a model with one loss, or with several that are trained together.
+class Method:
+    """A model trained with a loss."""
 
-    `context` is what else its scores depend on: rows, metric, folds, settings and versions.
+    model: str
+    loss: str
+
+    @property
+    def name(self) -> str:
+        """As tables show it."""
+        return f"{self.model}, {self.loss}"
+
+    @property
+    def learner(self) -> Learner:
+        """The model, with its settings."""
+        return all_models.get(self.model)
+
+
+def methods_for(models: Names, losses: Names, metric: Metric, *, baseline: bool = True) -> list[Method]:
+    """All pairs of a model and a loss it can be trained with; by default only losses that take the metric."""
+    chosen = list(dict.fromkeys(_several(models) or all_models.names()))
+    for name in chosen:
+        all_models.get(name)  # says what is wrong with it
+    named, known = _several(losses), all_losses.names()
+    for name in named:
+        if name not in known:
+            raise ValueError(f"Unknown loss {name!r}.{did_you_mean(name, known)} Choices: {', '.join(known)}.")
+    asked = named or [name for name in DEFAULT_LOSSES if _takes(name, metric)]
+    asked = list(dict.fromkeys([BASELINE, *asked] if baseline else asked))
+    pairs = [Method(model, loss) for model in chosen for loss in asked]
+    found = [method for method in pairs if method.loss in (method.learner.losses or known)]
+    if not found:
+        known = list(all_models.get(chosen[0]).losses or ())
+        raise ValueError(
+            f"{' and '.join(chosen)} cannot be trained with {', '.join(named)}: it has {', '.join(known)}."
+        )
+    return found
+
+
+def check(
+    metric: Metric | str,
+    models: Names = None,
+    losses: Names = None,
+    *,
+    rule: str = "shrunk",
+    device: str = "cpu",
+    baseline: bool = True,
+) -> tuple[Metric, list[Method]]:
+    """Refuse what is misspelt before a large table is read; give the metric and the methods.
+
+    >>> check("mcc", ["linear"], rule="exakt")
+    Traceback (most recent call last):
+    ValueError: Unknown rule 'exakt'. Did you mean 'exact'? Choices: constant, exact, plugin, shrunk.
     """
+    goal = as_metric(metric)
+    as_rule(rule)
+    device_of(device)
+    return goal, methods_for(models, losses, goal, baseline=baseline)
+
+
+def baseline_of(methods: Sequence[Method]) -> Method:
+    """Plain cross entropy of the model that is hardest to beat as a rule."""
+    plain = [method for method in methods if method.loss == BASELINE]
+    return max(plain, key=lambda method: method.learner.rank)
+
+
+def _several(names: Names) -> list[str]:
+    return [names] if isinstance(names, str) else list(names or ())
+
+
+def _takes(loss: str, metric: Metric) -> bool:
+    try:
+        all_losses.get(loss, metric=metric, class_counts=(9, 1))
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Part:
+    """A model with one loss, or with several that are trained together; `context` is what else its scores depend on."""
 
     model: str
     losses: tuple[str, ...]
@@ -41,24 +125,16 @@ class Part:
     context: tuple[tuple[str, Any], ...] = ()
 
     @property
-    def name(self) -> str:
-        """For people."""
-        losses = self.losses[0] if len(self.losses) == 1 else f"{len(self.losses)}-losses"
-        return f"{self.model}-{losses}-split{self.split}"
-
-    @property
     def key(self) -> str:
         """The name of its file: another one for anything that its scores depend on."""
+        losses = self.losses[0] if len(self.losses) == 1 else f"{len(self.losses)}-losses"
         text = json.dumps(asdict(self), sort_keys=True, default=str)
-        return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        return f"{self.model}-{losses}-split{self.split}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """One outer split: rows to learn from with their inner folds, and rows to be judged by.
-
-    Shape: `train` and `test` row numbers; `fold` ``(len(train),)``.
-    """
+    """One outer split, by row numbers: rows to learn from with their inner folds, and rows to be judged by."""
 
     train: NDArray[np.int64]
     test: NDArray[np.int64]
@@ -81,22 +157,18 @@ class Plan:
         parts = []
         for k in range(splits):
             for model, losses in trained_together(methods):
-                learner = models.get(model)
+                learner = all_models.get(model)
                 own = {"settings": learner.settings, "versions": versions("numpy", "polars", learner.package)}
                 parts.append(Part(model, losses, k, seed, tuple((shared | own).items())))
         return cls(tuple(_splits(table, splits, folds, seed)), tuple(parts))
 
 
 def trained_together(methods: Sequence[Method]) -> list[tuple[str, tuple[str, ...]]]:
-    """Each model with the losses that train as one.
-
-    >>> trained_together([Method("linear", "bce"), Method("linear", "soft"), Method("xgboost", "bce")])
-    [('linear', ('bce', 'soft')), ('xgboost', ('bce',))]
-    """
+    """Each model with the losses that train as one."""
     groups: list[tuple[str, tuple[str, ...]]] = []
     for model in dict.fromkeys(m.model for m in methods):
         same = tuple(m.loss for m in methods if m.model == model)
-        groups += [(model, same)] if models.get(model).together else [(model, (x,)) for x in same]
+        groups += [(model, same)] if all_models.get(model).together else [(model, (x,)) for x in same]
     return groups
 
 

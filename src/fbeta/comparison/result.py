@@ -16,7 +16,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Table:
+class TableFacts:
     """The table that was learned from; `group`, `time` and `drop` are the columns that were asked to be treated so."""
 
     name: str
@@ -35,8 +35,7 @@ class Table:
 class Outcome:
     """One method on one outer split: judged by test rows that had no say in anything.
 
-    `inner` is the score of the out-of-fold rows, each fold decided as the others say; methods are chosen by it.
-    `collapse` says in words if the model gave up, such as calling everything positive since the first epoch.
+    `inner` is the score of the out-of-fold rows, which methods are chosen by; `collapse` says if the model gave up.
     """
 
     seed: int
@@ -55,7 +54,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Interval:
+class Estimate:
     """A mean and its 95 % interval, which ends where the metric does; NaN where there is nothing to say."""
 
     mean: float
@@ -64,7 +63,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Difference(Interval):
+class Difference(Estimate):
     """A method's score minus the baseline's on the same test rows, with the p value of a test."""
 
     p: float
@@ -100,8 +99,8 @@ class Candidate:
     loss: str
     rule: str
     outcomes: tuple[Outcome, ...]
-    score: Interval
-    at_half: Interval
+    score: Estimate
+    at_half: Estimate
     difference: Difference | None
     operating: Operating
     calibration: Calibration
@@ -130,14 +129,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """What choosing is worth: in every split the method that its inner rows like best, judged by its own test rows.
-
-    The winner is chosen by all splits at once, and each split's test rows are inner rows of others: so its score is
-    a little too good. This one is not.
-    """
+    """What choosing is worth: in every split the method that its inner rows like best, judged by its own test rows."""
 
     picks: tuple[str, ...]
-    score: Interval
+    score: Estimate
     difference: Difference
 
 
@@ -147,14 +142,14 @@ class Comparison:
 
     `advised` is the method that the recommendation leaves one with: the winner, or the baseline.
 
-    >>> table = Table("fraud", "is_fraud", "1", 1000, 20, 5)
+    >>> table = TableFacts("fraud", "is_fraud", "1", 1000, 20, 5)
     >>> comparison = Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run.")
     >>> comparison = Comparison.from_json(comparison.to_json())
     >>> comparison.table.positives
     20
     """
 
-    table: Table
+    table: TableFacts
     metric: str
     title: str
     candidates: tuple[Candidate, ...]

@@ -1,7 +1,9 @@
-"""Compare: a plan, the scores that come of it, and what follows from them."""
+"""Compare methods on a table, and fit the one that is chosen or best on all rows."""
 
 from __future__ import annotations
 
+import datetime
+import hashlib
 import platform
 import sys
 import time
@@ -13,17 +15,18 @@ from typing import Any
 import numpy as np
 import torch
 
+from fbeta.artifact import Model
 from fbeta.comparison import tasks
 from fbeta.comparison.folder import Folder
-from fbeta.comparison.judging import Judged, judge
-from fbeta.comparison.methods import Method, check
-from fbeta.comparison.plan import Plan
+from fbeta.comparison.judging import Judged, compared, held_score, judge, known
+from fbeta.comparison.plan import Method, Names, Plan, check, trained_together, versions
 from fbeta.comparison.result import Comparison
-from fbeta.comparison.tasks import Progress
-from fbeta.comparison.verdict import compared
+from fbeta.comparison.tasks import Progress, learner_on
 from fbeta.data import load_table, root
-from fbeta.metrics import Metric
-from fbeta.tables import Table
+from fbeta.decisions import Decision
+from fbeta.learners import Fitted, Goal, Rows
+from fbeta.metrics import Metric, as_metric, title
+from fbeta.tables import Encoder, Table, split
 from fbeta.tables.table import digest
 
 
@@ -36,8 +39,8 @@ def compare(
     target: str | None = None,
     *,
     metric: Metric | str | Any = "fbeta:beta=1",
-    models: str | Sequence[str] | None = None,
-    losses: str | Sequence[str] | None = None,
+    models: Names = None,
+    losses: Names = None,
     seeds: int = 5,
     folds: int = 5,
     rule: str = "shrunk",
@@ -97,3 +100,124 @@ def compare(
 def usual_folder(table: Table) -> Path:
     """Where the finished parts of a table are kept if nobody says where."""
     return root() / "compare" / digest(table)[:16]
+
+
+def fit(
+    data: Any,
+    target: str | None = None,
+    *,
+    metric: Metric | str | Any = None,
+    models: Names = None,
+    losses: Names = None,
+    comparison: Comparison | None = None,
+    folds: int | None = None,
+    rule: str | None = None,
+    seed: int = 0,
+    device: str = "cpu",
+    sha256: str = "",
+    tick: Progress = lambda done, of: None,
+    **options: Any,
+) -> Model:
+    """Train on all rows of a table, and cut where the out-of-fold rows say.
+
+    - `data`: a `Table`, a path, or the name of a set; `options` are those of `fbeta.data.load_table`.
+    - `models`, `losses`: what to train. Of several methods the one with the best out-of-fold score is kept.
+    - `comparison`: take the method it advises instead, with its metric, rule and folds unless others are given.
+    - `folds`: 5, for calibration, cut and early stopping. `rule`: how the cut is chosen, "shrunk".
+    - `sha256`: of the file that the rows come from, to be kept in the model. `tick`: is told how far it is.
+
+    >>> model = fit("breast-cancer", metric="fbeta:beta=2", models="linear", losses="tangent", folds=2)
+    >>> model.name, model.decision.cut.score > 0.9
+    ('linear, tangent', True)
+    """
+    began = time.perf_counter()
+    if comparison is not None:
+        metric, models, losses, rule, folds = _asked(comparison, metric, models, losses, rule, folds)
+    rule, folds = rule or "shrunk", folds or 5
+    given = "fbeta:beta=1" if metric is None else metric
+    goal, methods = check(given, models, losses, rule=rule, device=device, baseline=False)
+    table = data if isinstance(data, Table) else load_table(data, target, **options)
+    # By time only outside, as in a comparison: each row must be held out once.
+    fold = split(replace(table, time=None), folds, seed + 1000).ids
+    encoder = Encoder.fit(table.features, table.columns)
+    y = table.y.astype(np.int64)
+    rows = Rows(encoder.transform(table.features), y[:, None], fold)
+    trained = _trained(rows, goal, methods, device, seed, tick)
+    held = {
+        method: known(held_score(fitted.scores[:, 0], y, fold, goal, rule))
+        for method, fitted in trained.items()
+        if fitted.model is not None
+    }
+    if not held:
+        raise ValueError(
+            f"training diverged ({', '.join(m.name for m in methods)}): its scores are no numbers; choose another "
+            "model or loss."
+        )
+    method = max(held, key=held.__getitem__)
+    fitted = trained[method]
+    assert fitted.model is not None
+    decision = Decision.fit(fitted.scores[:, 0], y, goal, kind="logit", rule=rule)
+    about = {
+        "data": table.name,
+        "sha256": sha256,
+        "rows": len(table),
+        "positives": int(table.y.sum()),
+        "title": title(goal),
+        "folds": folds,
+        "seed": seed,
+        "tried": [m.name for m in methods],
+        "epochs": fitted.rounds,
+        "collapse": fitted.remark,
+        "seconds": round(time.perf_counter() - began, 1),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "versions": versions("numpy", "polars", "torch", method.learner.package),
+        "notes": list(table.notes),
+    }
+    return Model(
+        encoder, fitted.model, decision, goal, table.target, table.positive, table.negative, method.model, method.loss,
+        about,
+    )  # fmt: skip
+
+
+def digest_of_file(path: Path | str) -> str:
+    """The SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _asked(
+    comparison: Comparison, metric: Any, models: Any, losses: Any, rule: str | None, folds: int | None
+) -> tuple[Any, str, str, str, int]:
+    if models or losses:
+        raise ValueError("a comparison says which method is fitted: leave models and losses out.")
+    if metric is not None and as_metric(metric) != as_metric(comparison.metric):
+        raise ValueError(
+            f"the comparison is about {comparison.metric}, not {as_metric(metric)}: leave the metric out, or compare "
+            "again."
+        )
+    try:
+        best = comparison.candidate(comparison.advised or comparison.winner)
+    except KeyError as error:
+        raise ValueError("the comparison advises no method: compare again.") from error
+    given = metric if metric is not None else comparison.metric
+    return given, best.model, best.loss, rule or best.rule, folds or comparison.folds or 5
+
+
+def _trained(
+    rows: Rows, metric: Metric, methods: Sequence[Method], device: str, seed: int, tick: Progress
+) -> dict[Method, Fitted]:
+    """Train all methods, in the order in which they were asked for."""
+    groups = [(learner_on(model, device), model, losses) for model, losses in trained_together(methods)]
+    done, total = 0, sum(learner.steps for learner, _, _ in groups)
+    found: dict[Method, Fitted] = {}
+    tick(done, total)
+    for learner, model, losses in groups:
+
+        def ahead(epoch: int, before: int = done) -> None:
+            tick(before + epoch, total)
+
+        fitted = learner.fit_folds(rows, Goal(metric), losses, seed=seed, tick=ahead)
+        found |= {Method(model, loss): x for loss, x in fitted.items()}
+        done += learner.steps  # also where it stopped before
+        tick(done, total)
+    return {method: found[method] for method in methods}

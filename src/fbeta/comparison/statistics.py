@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from fbeta.comparison.result import Difference, Interval
+from fbeta.comparison.result import Difference, Estimate
 from fbeta.decisions.steps import score_cells
 from fbeta.metrics import Confusion, Metric
 
@@ -20,54 +20,30 @@ ROOM = 1 << 22
 EVERYWHERE = (-math.inf, math.inf)
 
 Counts = NDArray[np.float64]
+Calls = NDArray[np.bool_]
+#: The group of each row; None where each row is its own.
+Groups = NDArray[np.int64] | None
 
 
-def mean_interval(values: Sequence[float], share: float, reach: tuple[float, float] = EVERYWHERE) -> Interval:
-    r"""The mean of scores of overlapping splits, with an interval that knows that they overlap.
-
-    .. math:: \bar x \pm t_{J-1}\, s \sqrt{\tfrac1J + \tfrac{n_\text{test}}{n_\text{train}}}
-
-    `share` is n_test/n_train. The interval ends where the metric does, at `reach`: a few splits that differ much would
-    have it go beyond. One value has no interval.
-
-    >>> mean_interval([0.5, 0.7], share=0.25).mean
-    0.6
-    >>> mean_interval([0.9, 1.0], share=0.25, reach=(0, 1)).high
-    1.0
-
-    Reference: [nadeau2003]
-    """
+def mean_interval(values: Sequence[float], share: float, reach: tuple[float, float] = EVERYWHERE) -> Estimate:
+    """The mean of scores of overlapping splits, ± t·s·√(1/J + n_test/n_train), within `reach` [nadeau2003]."""
     mean = float(np.mean(values))
     if len(values) < 2:
-        return Interval(mean, math.nan, math.nan)
+        return Estimate(mean, math.nan, math.nan)
     half = float(stats.t.ppf(0.5 + LEVEL / 2, len(values) - 1)) * _error(values, share)
     low, high = min(reach[0], *values), max(reach[1], *values)
-    return Interval(mean, float(np.clip(mean - half, low, high)), float(np.clip(mean + half, low, high)))
+    return Estimate(mean, float(np.clip(mean - half, low, high)), float(np.clip(mean + half, low, high)))
 
 
 def reach(metric: Metric, positives: float, negatives: float) -> tuple[float, float]:
-    """The lowest and the highest score that so many rows of either class can get.
-
-    The extremes of every metric of ours lie in corners of ROC space, where nothing and everything is called positive,
-    rightly or wrongly; a grid between them is for formulas of one's own.
-
-    >>> from fbeta import FBeta, MCC
-    >>> reach(FBeta(2), 10, 90), reach(MCC(), 10, 90)
-    ((0.0, 1.0), (-1.0, 1.0))
-    """
+    """The lowest and the highest score that so many rows of either class can get, on a grid of ROC space."""
     t, u = np.meshgrid(np.linspace(0, 1, 9), np.linspace(0, 1, 9))
     found = score_cells(metric, Confusion(positives * t, negatives * u, positives * (1 - t), negatives * (1 - u)))
     return EVERYWHERE if np.isnan(found).all() else (float(np.nanmin(found)), float(np.nanmax(found)))
 
 
 def corrected_t(differences: Sequence[float], share: float, reach: tuple[float, float] = EVERYWHERE) -> Difference:
-    """The corrected resampled t-test on differences of two methods over the same splits, for scores within `reach`.
-
-    >>> corrected_t([0.02, 0.03, 0.025, 0.02, 0.03], share=0.25).p < 0.05
-    True
-
-    Reference: [nadeau2003]
-    """
+    """The corrected resampled t-test on differences over the same splits, for scores within `reach` [nadeau2003]."""
     found = mean_interval(differences, share, (reach[0] - reach[1], reach[1] - reach[0]))
     error = _error(differences, share)
     if error == 0:  # equal on every split, to the last digit
@@ -81,58 +57,18 @@ def _error(values: Sequence[float], share: float) -> float:
     return float(np.std(values, ddof=1)) * math.sqrt(1 / len(values) + share)
 
 
-def bootstrap_interval(
-    metric: Metric,
-    target: NDArray[np.bool_],
-    decided: NDArray[np.bool_],
-    group: NDArray[np.int64] | None = None,
-    seed: int = 0,
-) -> Interval:
-    """The score of decisions on one set of test rows, and how far it varies over resamples of them.
-
-    `group`: rows of one group are drawn together, as they are no evidence of their own.
-
-    Shape: all ``(n,)``.
-
-    >>> from fbeta import FBeta
-    >>> y = np.arange(1000) % 10 == 0
-    >>> found = bootstrap_interval(FBeta(1), y, y | (np.arange(1000) % 7 == 0))
-    >>> found.low < found.mean < found.high
-    True
-
-    Reference: [efron1993]
-    """
-    cells = 2 * target.astype(np.int64) + decided
-    found = np.concatenate([_scores(metric, drawn, 1)[0] for drawn in _draws(cells, 4, group, seed)])
-    low, high = _ends(found)
-    return Interval(float(_scores(metric, np.bincount(cells, minlength=4)[None], 1)[0, 0]), low, high)
+def bootstrap_interval(metric: Metric, target: Calls, decided: Calls, group: Groups = None, seed: int = 0) -> Estimate:
+    """The score of decisions on test rows and its spread over resamples of rows, or of whole groups [efron1993]."""
+    (observed,), (drawn,) = _resampled(metric, target, [decided], group, seed)
+    return Estimate(float(observed), *_ends(drawn))
 
 
 def paired_bootstrap(
-    metric: Metric,
-    target: NDArray[np.bool_],
-    one: NDArray[np.bool_],
-    other: NDArray[np.bool_],
-    group: NDArray[np.int64] | None = None,
-    seed: int = 0,
+    metric: Metric, target: Calls, one: Calls, other: Calls, group: Groups = None, seed: int = 0
 ) -> Difference:
-    """The difference of two methods' decisions on the same test rows, by resampling the rows, or groups of them.
-
-    A row is one of eight: its class and two decisions. So a resample is a draw of eight counts, however many rows.
-
-    Shape: all ``(n,)``.
-
-    >>> from fbeta import FBeta
-    >>> y = np.arange(1000) % 10 == 0
-    >>> paired_bootstrap(FBeta(1), y, y, y | (np.arange(1000) % 7 == 0)).low > 0
-    True
-
-    Reference: [efron1993]
-    """
-    cells = 4 * target.astype(np.int64) + 2 * one + other
-    apart = [np.subtract(*_scores(metric, drawn, 2)) for drawn in _draws(cells, 8, group, seed)]
-    differences = np.concatenate(apart)
-    observed = float(np.subtract(*_scores(metric, np.bincount(cells, minlength=8)[None], 2))[0])
+    """The difference of two methods' decisions on the same test rows, by resampling the rows, or groups of them."""
+    (first, second), drawn = _resampled(metric, target, [one, other], group, seed)
+    observed, differences = float(first - second), np.subtract(*drawn)
     low, high = _ends(differences)
     # The share of resamples on the other side of zero, twice; never below what so many draws can show.
     above, below = float(np.mean(differences > 0)), float(np.mean(differences < 0))
@@ -146,24 +82,31 @@ def _ends(found: Counts) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _draws(cells: NDArray[np.int64], kinds: int, group: NDArray[np.int64] | None, seed: int) -> list[NDArray[np.int64]]:
-    """Counts of resamples: groups of rows that hold the same counts are one kind, and drawn as one number."""
+def _resampled(
+    metric: Metric, target: Calls, decided: Sequence[Calls], group: Groups, seed: int
+) -> tuple[Counts, Counts]:
+    """Scores of each method's decisions, ``(methods,)``, and in resamples of the rows, ``(methods, draws)``.
+
+    A row is one of a few kinds: its class and all decisions. So a resample is a draw of their counts, however many
+    rows; groups of rows that hold the same counts are one kind as well, and drawn as one number.
+    """
+    kinds, cells = 2 ** (1 + len(decided)), target.astype(np.int64)
+    for called in decided:
+        cells = 2 * cells + called
     _, at = np.unique(np.arange(len(cells)) if group is None else group, return_inverse=True)
     of_groups = np.bincount(at * kinds + cells, minlength=kinds * (int(at.max()) + 1)).reshape(-1, kinds)
     alike, times = np.unique(of_groups, axis=0, return_counts=True)
     rng = np.random.default_rng(seed)
     step = max(1, ROOM // len(alike))
-    return [
-        rng.multinomial(len(of_groups), times / len(of_groups), size=min(step, DRAWS - i)) @ alike
-        for i in range(0, DRAWS, step)
-    ]
+    found = []
+    for i in range(0, DRAWS, step):
+        drawn = rng.multinomial(len(of_groups), times / len(of_groups), size=min(step, DRAWS - i)) @ alike
+        found.append(_scores(metric, drawn, len(decided)))
+    return _scores(metric, of_groups.sum(0)[None], len(decided))[:, 0], np.concatenate(found, axis=1)
 
 
 def _scores(metric: Metric, cells: NDArray[np.int64], methods: int) -> Counts:
-    """Scores of every method in every draw; a cell is the class, then each method's decision.
-
-    Shape: `cells` ``(draws, 2 ** (1 + methods))``; the scores ``(methods, draws)``.
-    """
+    """Scores ``(methods, draws)``; `cells` ``(draws, 2 ** (1 + methods))`` count class, then each method's decision."""
     c = cells.T.astype(np.float64).reshape(2, *[2] * methods, -1)
     found = []
     for i in range(methods):

@@ -15,7 +15,7 @@ from fbeta.comparison.folder import Folder, SplitScores
 from fbeta.comparison.plan import Part, Plan, Split
 from fbeta.learners import Goal, Learner, Rows, models
 from fbeta.learners.learner import Tick
-from fbeta.learners.threads import threads_for
+from fbeta.learners.machine import threads_for
 from fbeta.metrics import Custom, Metric
 from fbeta.tables import Encoder, Table
 
@@ -31,10 +31,7 @@ def _silent(_: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A part to train, with all rows of the table, encoded by the learning rows of its split.
-
-    Shape: `X` ``(n, d)``, `y` ``(n,)``.
-    """
+    """A part to train, with all rows of the table, encoded by the learning rows of its split."""
 
     part: Part
     X: NDArray[np.float32]
@@ -77,10 +74,7 @@ def train(
     jobs: int | None = 1,
     tick: Progress = lambda done, of: None,
 ) -> Iterator[tuple[Part, dict[str, SplitScores]]]:
-    """The scores of every part, as they come: read from the folder, or trained and kept there.
-
-    `jobs`: processes; None is as many as there are cores where the table is small, or what joblib's own context says.
-    """
+    """The scores of every part, as they come: read from the folder, or trained in so many processes and kept there."""
     left, done, total = [], 0, sum(map(_steps, plan.parts))
     tick(0, total)
     for part in plan.parts:

@@ -9,8 +9,9 @@ import numpy as np
 
 from fbeta.decisions.inputs import Vector
 from fbeta.decisions.rules import Constant, Exact, Plugin, Shrunk, as_rule
+from fbeta.decisions.steps import count_columns
 from fbeta.decisions.tuning import tune
-from fbeta.metrics import Confusion, Metric
+from fbeta.metrics import Metric
 
 #: Steps from the largest probability towards the metric's own calls; the best step counts.
 STEPS = 20
@@ -18,17 +19,7 @@ STEPS = 20
 
 @dataclass(frozen=True)
 class Gains:
-    r"""The value of calling class j in a row with class probabilities η: the largest is called.
-
-    .. math:: a_j \eta_j - b_j
-
-    It is above 0 where η_j exceeds b_j/a_j, the cut of the class on its own.
-
-    Shape: `gain` and `offset` ``(K,)``; probabilities and values ``(n, K)``.
-
-    >>> Gains(np.array([1.0, 4.0]), np.array([0.2, 0.4]))(np.array([[0.7, 0.3]]))
-    array([[0.5, 0.8]])
-    """
+    """The value of calling class j at probability η: a_j·η_j − b_j; the largest is called. Shape: ``(K,)`` each."""
 
     gain: Vector
     offset: Vector
@@ -44,18 +35,14 @@ class Gains:
 
 
 def best_gains(p: Vector, target: Vector, metric: Metric, weight: Vector | None, rule: Any) -> Gains:
-    r"""Find gains and offsets for the macro average of a metric over classes that exclude each other.
-
-    .. math:: a_j = g_1 + g_0, \qquad b_j = g_0 \qquad \text{(the slopes of } M_j \text{ at the counts they lead to)}
+    """Gains for the macro average of a metric over classes that exclude each other: its slopes at the counts found.
 
     A cut for each class on its own is not the best decision among classes: one row has one call. `rule`: "exact" takes
     the counts of the rows, "plugin" those that the probabilities lead us to expect, "shrunk" the mean of both by the
     number of rows of the class, "constant" the most probable class. Another rule gives each class its cut, and the
-    class furthest above its own is called.
+    class furthest above its own is called. Reference: [narasimhan2015]
 
     Shape: `p` (rows sum to 1) and `target` ``(n, K)``, `weight` ``(n,)``.
-
-    Reference: [narasimhan2015]
     """
     chosen, flat = as_rule(rule), Gains(np.ones(p.shape[1]), np.zeros(p.shape[1]))
     if isinstance(chosen, Constant):
@@ -75,11 +62,9 @@ def best_gains(p: Vector, target: Vector, metric: Metric, weight: Vector | None,
 def _climb(p: Vector, target: Vector, metric: Metric, weight: Vector | None) -> Gains:
     """Slopes give calls, calls counts, counts slopes; damped, since for some metrics that swings."""
     classes = np.arange(p.shape[1])
-    wide = None if weight is None else np.broadcast_to(weight[:, None], p.shape)
     here, best, top = Gains(np.ones(len(classes)), np.zeros(len(classes))), None, -np.inf
     for step in range(STEPS):
-        called = (here(p).argmax(1)[:, None] == classes).astype(np.float64)
-        at = Confusion.from_predictions(called, target, wide, axis=0)
+        at = count_columns(here(p).argmax(1)[:, None] == classes, target, weight)
         score = float(np.mean(metric(at)))
         if best is None or score > top + 1e-12:
             best, top = here, score

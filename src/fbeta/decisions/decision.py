@@ -15,10 +15,10 @@ from fbeta.decisions.classes import Gains, best_gains
 from fbeta.decisions.inputs import KINDS, Vector, read_array, read_kind
 from fbeta.decisions.rules import Constant, Rule
 from fbeta.decisions.rules.constant import USUAL
-from fbeta.decisions.steps import Steps
+from fbeta.decisions.steps import Steps, count_columns
 from fbeta.decisions.threshold import Threshold
 from fbeta.decisions.tuning import tune
-from fbeta.metrics import Confusion, Metric, as_metric, title
+from fbeta.metrics import Metric, as_metric, title
 
 #: What rising scores are worth at least, in log odds per standard deviation: scores without any use keep their order.
 FLAT = 1e-6
@@ -242,8 +242,7 @@ def _cuts_of_classes(
 ) -> tuple[Threshold, ...]:
     """What each class would be cut at on its own, and its score among the others."""
     called = gains(p).argmax(1)[:, None] == np.arange(p.shape[1])
-    wide = None if w is None else np.broadcast_to(w[:, None], p.shape)
-    scores = np.asarray(metric(Confusion.from_predictions(called, y, wide, axis=0)))
+    scores = np.asarray(metric(count_columns(called, y, w)))
     values = gains.offset / gains.gain
     each = zip(values, scores, called.sum(0), strict=True)
     return tuple(Threshold(float(v), float(s), int(n), "probability", metric=metric) for v, s, n in each)

@@ -63,11 +63,8 @@ def read_rows(
     return s, y, w
 
 
-def read_kind(kind: str | None, low: float, high: float, *, matters: bool, stacklevel: int = 3) -> str:
-    """The kind that was said, checked; or the one assumed, which is said aloud where the answer `matters`.
-
-    Scores from `low` to `high` inside [0, 1] are assumed to be probabilities, others logits.
-    """
+def read_kind(kind: str | None, low: float, high: float, *, matters: bool) -> str:
+    """The kind that was said, checked; or the one assumed from the range, said aloud where the answer `matters`."""
     inside = low >= 0 and high <= 1
     if kind is None:
         if matters:
@@ -76,7 +73,7 @@ def read_kind(kind: str | None, low: float, high: float, *, matters: bool, stack
                 f"Nobody said what the scores are: they were taken for {assumed}, because {why} of them lie in [0, 1]. "
                 "Say kind='probability', 'logit' or 'score'.",
                 UserWarning,
-                stacklevel=stacklevel,
+                stacklevel=3,
             )
         return "probability" if inside else "logit"
     if kind not in KINDS:

@@ -37,19 +37,14 @@ class Interval:
 
 @dataclass(frozen=True)
 class Evidence:
-    r"""The rows behind a cut, in about `KNOTS` steps at most.
+    """The rows behind a cut, in about `KNOTS` steps at most, and the interval that follows from them.
 
-    The interval has two parts. Given the cut, the four cells are multinomial: with Jeffreys' prior their posterior
-    is Dirichlet(counts + ½), and the metric of its draws has good coverage with few positives, at 0 and at 1. But
-    the cut was chosen on the same rows, which flatters it: a bootstrap that chooses again estimates by how much,
-
-    .. math:: o = \mathbb E\,[M^*(\hat c^*) - M(\hat c^*)]
-
-    and the interval moves down by o times `follows`, the share of the cut that comes from the targets. The upper
-    end moves only by what exceeds the step from the score to the mean of the draws, which says the same twice.
-    With weights a cell counts for Σw · Σw / Σw² rows. The draws have a fixed seed.
-
-    Reference: [efron1983], [brown2001]
+    Given the cut, the four cells are multinomial: with Jeffreys' prior their posterior is Dirichlet(counts + ½), and
+    the metric of its draws has good coverage with few positives, at 0 and at 1. But the cut was chosen on the same
+    rows, which flatters it: a bootstrap that chooses again estimates by how much, o = E[M*(c*) − M(c*)], and the
+    interval moves down by o times `follows`, the share of the cut that comes from the targets. The upper end moves only
+    by what exceeds the step from the score to the mean of the draws, which says the same twice. With weights a cell
+    counts for Σw · Σw / Σw² rows. Reference: [efron1983], [brown2001]
     """
 
     steps: Steps
@@ -73,12 +68,6 @@ class Evidence:
         """Cells and rows called positive at another cut, to within one of the steps."""
         i = self.steps.index(self.steps.snap(cut))
         return Confusion(*map(float, self.steps.confusion(i))), int(self.steps.called[i])
-
-    def draws(self) -> Vector:
-        """The metric of Dirichlet draws of the cells at the chosen cut."""
-        cells = np.array(list(self.steps.confusion(self.index))) * self.steps.rows_per_weight
-        shares = np.random.default_rng(0).dirichlet(cells + 0.5, DRAWS).T
-        return self._scores(*(shares * self._total))
 
     def optimism(self) -> float:
         """How much better a cut looks on the rows that chose it than it is."""
@@ -105,7 +94,9 @@ class Evidence:
 
     def interval(self, level: float = 0.95, optimism: float | None = None) -> Interval:
         """Both intervals."""
-        draws = self.draws()
+        cells = np.array(list(self.steps.confusion(self.index))) * self.steps.rows_per_weight
+        shares = np.random.default_rng(0).dirichlet(cells + 0.5, DRAWS).T
+        draws = self._scores(*(shares * self._total))
         draws = draws[np.isfinite(draws)]
         values = self._scores(*self.steps.confusion())
         chosen = float(values[self.index])

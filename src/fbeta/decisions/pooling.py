@@ -19,20 +19,14 @@ STARTS = 50
 
 
 def pool(columns: Sequence[Steps], metric: Metric, constraints: Constraints) -> list[int]:
-    r"""The index of each column's cut that together are best for the metric of the pooled counts.
+    """The index of each column's cut that together are best for the metric of the pooled counts.
 
-    The points (FP, TP) that K cuts can reach are the sums of one point from each column. The upper hull of these
-    sums is made of the edges of the columns' hulls, steepest first, so one merge lists its corners:
-
-    .. math:: (FP, TP)_j = \sum_{e \le j} (\Delta FP_e, \Delta TP_e), \qquad
-              \Delta TP_1/\Delta FP_1 \ge \Delta TP_2/\Delta FP_2 \ge \dots
-
-    A ratio of two linear forms of the cells that rises with TP and falls with FP (F_β, Jaccard, Tversky, accuracy,
-    cost) has its maximum at such a corner: then the answer is exact. For other metrics, and under constraints, the
-    best corner is improved one column at a time until none helps: no single cut can be moved to advantage, but
-    nothing more is promised. Where no corner meets the constraints, the same search first looks for cuts that do.
-
-    Reference: [dinkelbach1967]
+    The points (FP, TP) that K cuts can reach are the sums of one point from each column. The upper hull of these sums
+    is made of the edges of the columns' hulls, steepest first, so one merge lists its corners. A ratio of two linear
+    forms of the cells that rises with TP and falls with FP (F_β, Jaccard, Tversky, accuracy, cost) has its maximum at
+    such a corner: then the answer is exact. For other metrics, and under constraints, the best corner is improved one
+    column at a time until none helps. Where no corner meets the constraints, the same search first looks for cuts that
+    do. Reference: [dinkelbach1967]
     """
     hulls = [upper_hull(c.fp, c.tp) for c in columns]
     which = np.repeat(np.arange(len(columns)), [h.size - 1 for h in hulls])

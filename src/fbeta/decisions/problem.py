@@ -20,11 +20,7 @@ FEW = 20
 
 @dataclass(frozen=True)
 class Constraints:
-    """Metrics that must reach a value, and at most so many alerts.
-
-    >>> Constraints.read({"recall": 0.9}, budget=500)
-    Constraints(at_least=((Recall(), 0.9),), budget=500.0)
-    """
+    """Metrics that must reach a value, and at most so many alerts."""
 
     at_least: tuple[tuple[Metric, float], ...] = ()
     budget: float | None = None
@@ -83,10 +79,7 @@ def _gap(values: Vector, least: float) -> Vector:
 
 @dataclass(frozen=True)
 class Problem:
-    """One column to cut: `steps` already stands at the rate that the metric is judged at.
-
-    `observed` are the same steps before that: what probabilities are calibrated on.
-    """
+    """One column to cut: `steps` at the rate that the metric is judged at, `observed` the same before that."""
 
     steps: Steps
     observed: Steps

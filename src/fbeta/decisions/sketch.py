@@ -23,22 +23,19 @@ _PARTS = 4
 
 
 @dataclass(frozen=True)
-class Binned(Steps):
+class _Binned(Steps):
     """Steps whose scores are middles of bins: only the bins' lower ends (`ends`) can cut."""
 
     ends: Vector = field(default_factory=lambda: np.empty(0))
 
     def cuts_at(self, indices: NDArray[np.intp]) -> Vector:
-        """The cuts that call the first so many bins positive: lower ends, between +inf and −inf."""
         found: Vector = np.concatenate([[np.inf], self.ends[:-1], [-np.inf]])[indices]
         return found
 
     def index(self, cut: float) -> int:
-        """How many bins lie at or above a cut that `snap` gave."""
         return self.scores.size if cut == -np.inf else int(np.count_nonzero(self.ends >= cut))
 
     def snap(self, cut: float) -> float:
-        """The nearest cut between bins."""
         if np.isinf(cut):
             return cut
         near = self.ends[:-1]
@@ -117,8 +114,7 @@ class Sketch:
             total = total + other.counts
         return replace(self, counts=total)
 
-    def __add__(self, other: Sketch) -> Sketch:
-        return self.merge(other)
+    __add__ = merge
 
     def tune(
         self,
@@ -152,7 +148,7 @@ class Sketch:
         return max(0.0, float(np.nanmax(hoped)) - float(np.nanmax(values)))
 
     @property
-    def steps(self) -> Binned:
+    def steps(self) -> _Binned:
         """The bins that hold rows, from the top."""
         hit, miss, rows, squares = self.counts[:, ::-1]
         filled = np.flatnonzero(rows)
@@ -165,7 +161,7 @@ class Sketch:
         tp, fp, called = (np.append(0.0, np.cumsum(part[filled])) for part in (hit, miss, rows))
         share = float(hit.sum() + miss.sum()) / squares.sum() if squares.sum() > 0 else 1.0
         kind = "logit" if self.logits else "probability"
-        return Binned(scores, tp, fp, called.astype(np.int64), share, kind=kind, ends=ends[filled])
+        return _Binned(scores, tp, fp, called.astype(np.int64), share, kind=kind, ends=ends[filled])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: the grid, and the bins that hold rows."""

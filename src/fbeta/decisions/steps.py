@@ -68,10 +68,7 @@ class Steps:
 
     @classmethod
     def _of_labels(cls, s: NDArray[Any], hit: NDArray[np.bool_], n1: int, dtype: str, kind: str) -> Steps:
-        """Rows of weight one and labels 0 and 1: sorting values is far quicker than sorting positions.
-
-        So all scores are sorted, and once more those of the rarer class, which are then found among all.
-        """
+        """Rows of weight one and labels 0 and 1: sorting values is far quicker than sorting positions."""
         ordered = np.sort(s)
         new = np.append(True, ordered[1:] != ordered[:-1])
         if new.all():
@@ -199,6 +196,12 @@ def score_cells(metric: Metric, c: Confusion) -> Vector:
             each = zip(*(x.ravel() for x in cells), strict=True)
             found = np.reshape([_score(metric, Confusion(*x)) for x in each], cells[0].shape)
     return np.broadcast_to(np.asarray(found, dtype=np.float64), cells[0].shape)
+
+
+def count_columns(called: NDArray[Any], target: NDArray[Any], weight: Any = None, axis: int | None = 0) -> Confusion:
+    """The cells of each column of decisions ``(n, K)``, or with `axis` None of all together; `weight` ``(n,)``."""
+    wide = None if weight is None else np.broadcast_to(np.asarray(weight, dtype=np.float64)[:, None], target.shape)
+    return Confusion.from_predictions(called * 1.0, target, wide, axis=axis)
 
 
 def _score(metric: Metric, c: Confusion) -> float:

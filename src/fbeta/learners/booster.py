@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from fbeta.decisions import tune
 from fbeta.learners.crossfit import cross_fit, take
-from fbeta.learners.early_stopping import Best, held_out_score
 from fbeta.learners.fixed_point import Round, class_weights, costs, solve
-from fbeta.learners.learner import Array, Fitted, Goal, Learner, Rows, Tick
+from fbeta.learners.learner import Array, Best, Fitted, Goal, Learner, Rows, Tick
 from fbeta.metrics import Confusion
 
 Numbers = NDArray[np.int64]
@@ -97,10 +96,7 @@ class Engine(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Booster:
-    """A fitted booster and the score it began with: rows in, log odds out, 0 is the loss's own boundary.
-
-    Shape: rows ``(n, d)``; scores ``(n, 1)``.
-    """
+    """A fitted booster and the score it began with: rows in, log odds ``(n, 1)`` out, 0 is the loss's own boundary."""
 
     engine: type[Engine]
     native: Any
@@ -122,14 +118,6 @@ class Booster:
     def files(self) -> dict[str, bytes]:
         """The library's own file."""
         return {self.engine.file: self.engine.dump(self.native)}
-
-    @classmethod
-    def read(cls, engine: type[Engine], about: Mapping[str, Any], files: Mapping[str, bytes]) -> Booster:
-        """The booster of `about` and `files`; ValueError where they do not hold one."""
-        offset = float(about["offset"])
-        if not np.isfinite(offset):
-            raise ValueError("the first score of the booster is not finite")
-        return cls(engine, engine.load(files[engine.file]), offset)
 
 
 @dataclass(frozen=True)
@@ -155,9 +143,13 @@ class BoosterLearner(Learner):
     refit: bool = True
     params: Mapping[str, Any] = field(default_factory=dict)
 
-    def read(self, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Booster:
-        """A fitted booster."""
-        return Booster.read(self.engine, about, files)
+    @classmethod
+    def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Booster:
+        """A fitted booster from its `about()` and `files()`."""
+        offset = float(about["offset"])
+        if not np.isfinite(offset):
+            raise ValueError("the first score of the booster is not finite")
+        return Booster(cls.engine, cls.engine.load(files[cls.engine.file]), offset)
 
     @abstractmethod
     def params_for(self, seed: int, numbers: int) -> dict[str, Any]:
@@ -210,8 +202,7 @@ class BoosterLearner(Learner):
     def _stop_early(self, engine: Engine, rows: Rows, goal: Goal) -> tuple[int, Confusion]:
         """Boost all folds side by side; after which round do the held-out rows score best, and where?
 
-        One number of rounds for all folds, by the metric of all rows at its best cut: a stop of each fold's own would
-        be picked by a fifth of the positives, and make the very scores optimistic that the cut is taken from.
+        One number for all folds: a stop of each fold's own would make the scores optimistic that the cut comes from.
         """
         weight = class_weights(engine.y, 0.5, rows.weight)
         parts = [(np.flatnonzero(rows.fold != k), np.flatnonzero(rows.fold == k)) for k in range(rows.folds)]
@@ -222,7 +213,7 @@ class BoosterLearner(Learner):
         for done, found in enumerate(zip(*runs, strict=True), start=1):
             for (_, held), part in zip(parts, found, strict=True):
                 scores[held, 0] = part
-            if best.see(done, (held_out_score(goal, *rows.held_out(scores)),)):
+            if best.see(done, (goal.held_out_score(*rows.held_out(scores)),)):
                 taken[:] = scores
             elif best.ended(done + 1):
                 break

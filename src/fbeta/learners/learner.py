@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fbeta.decisions import Platt
+from fbeta.decisions import Platt, tune
+from fbeta.decisions.steps import count_columns
 from fbeta.metrics import Metric
 from fbeta.spelling import register
 
@@ -69,6 +70,38 @@ class Goal:
     average: str = "macro"
     prevalence: float | None = None
     own_cut: bool = False
+
+    def held_out_score(self, scores: Array, y: NDArray[Any], weight: Array | None) -> float:
+        """The metric on held-out rows ``(n, K)``: at the best cut of each column, or at the loss's own boundary."""
+        if not np.isfinite(scores).all():
+            return -np.inf
+        if self.average == "micro":
+            weight = None if weight is None else np.repeat(weight, y.shape[1])
+            scores, y = scores.reshape(-1, 1), y.reshape(-1, 1)
+        if self.own_cut:
+            return float(np.mean(self.metric(count_columns(scores >= 0, y, weight))))
+        columns = zip(scores.T, y.T, strict=True)
+        return float(np.mean([tune(*column, self.metric, weight).score for column in columns]))
+
+
+@dataclass
+class Best:
+    """The best epoch so far; `patience` epochs without a better one are the end (None: never, and the last counts)."""
+
+    patience: int | None
+    epoch: int = 0
+    key: tuple[float, ...] = ()
+
+    def see(self, epoch: int, key: tuple[float, ...]) -> bool:
+        """Look at an epoch; whether it is to be taken. Later parts of the key decide between equal earlier ones."""
+        if self.patience is not None and (self.ended(epoch) or (self.key and key <= self.key)):
+            return False
+        self.epoch, self.key = epoch, key
+        return True
+
+    def ended(self, epoch: int) -> bool:
+        """Whether there was no progress for long enough before this epoch."""
+        return self.patience is not None and self.epoch > 0 and epoch > self.epoch + self.patience
 
 
 class Scorer(Protocol):
@@ -157,8 +190,9 @@ class Learner(ABC):
         assert is_dataclass(self)
         return {name: value for name, value in asdict(self).items() if name != "device"}
 
+    @classmethod
     @abstractmethod
-    def read(self, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Scorer:
+    def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Scorer:
         """A fitted model from its `about()` and `files()`; ValueError where they do not hold one."""
 
     @abstractmethod

@@ -18,13 +18,7 @@ Floats = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Layers x ↦ xW + b with max(0, x) between them; one layer is a linear model.
-
-    Shape: weights ``(d, h)``, …, ``(h, K)``; biases ``(h,)``, …, ``(K,)``; rows ``(n, d)``; scores ``(n, K)``.
-
-    >>> Network((np.array([[2.0]]),), (np.array([-1.0]),))(np.array([[3.0]]))
-    array([[5.]])
-    """
+    """Layers x ↦ xW + b with max(0, x) between them; weights ``(d, h)`` … ``(h, K)``, biases ``(h,)`` … ``(K,)``."""
 
     weights: tuple[Floats, ...]
     biases: tuple[Floats, ...]
@@ -121,8 +115,9 @@ class NetworkLearner(Learner):
         """Epochs."""
         return self.epochs
 
-    def read(self, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Network:
-        """A fitted network."""
+    @classmethod
+    def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Network:
+        """A fitted network from its `about()` and `files()`."""
         return Network.read(about, files)
 
     def fit_folds(
@@ -134,21 +129,11 @@ class NetworkLearner(Learner):
         return train(self, rows, goal, losses, seed, tick)
 
     def batch_of(self, rows: int) -> int:
-        """The rows in a step on a table of so many.
-
-        >>> NetworkLearner().batch_of(10_000)
-        100
-        """
+        """The rows in a step on a table of so many."""
         return self.batch or int(np.clip(rows // 100, 32, 1024))
 
     def rate_of(self, steps: int) -> float:
-        """The learning rate of so many steps per epoch.
-
-        With fewer steps longer ones, ten times at most: an epoch of a small table goes as far as of a large one.
-
-        >>> NetworkLearner().rate_of(20)
-        0.015
-        """
+        """The learning rate: an epoch of fewer steps has longer ones, ten times at most, to go as far."""
         return 3e-3 * float(np.clip(100 / steps, 1, 10)) if self.rate is None else self.rate
 
     def loss_options(self, loss: str, goal: Goal) -> dict[str, Any]:

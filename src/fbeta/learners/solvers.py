@@ -1,7 +1,4 @@
-"""How a stack of networks is trained, epoch by epoch: Adam on batches, or L-BFGS on all rows.
-
-A solver's `models` are the weights to look at, laid out as ``stack.parameters``; `epoch` says whether they still move.
-"""
+"""How a stack of networks is trained, epoch by epoch: Adam on batches, or L-BFGS on all rows."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fbeta.learners.random_bits import shuffled
+from fbeta.learners.machine import shuffled
 from fbeta.learners.stack import Stack
 
 #: Steps of L-BFGS in an epoch.
@@ -22,15 +19,7 @@ STEPS = 10
 class Adam:
     """Adam on batches: every run takes its own rows in random order, and in another order when they are used up.
 
-    - `batch`: rows in a step. `steps`: steps in an epoch. `rate`: Adam's learning rate.
-    - `averaged`: the models to look at are running means of the weights over about an epoch, which vary less.
-
-    >>> from fbeta.learners.stack import Run
-    >>> X = np.random.default_rng(0).normal(size=(64, 2))
-    >>> stack = Stack(X, X[:, :1] > 0, [Run(np.arange(64), "bce")], "f1")
-    >>> Adam(stack, batch=16, steps=4, rate=0.1).epoch()
-    True
-
+    `averaged`: the models to look at are running means of the weights over about an epoch, which vary less.
     Reference: [kingma2015], [polyak1992]
     """
 
@@ -44,7 +33,7 @@ class Adam:
             self._x: Tensor = stack.X.new_empty(len(stack.runs), batch, stack.X.shape[1])
 
     def epoch(self) -> bool:
-        """Take all steps of an epoch."""
+        """Take all steps of an epoch; whether `models`, the weights to look at, still move."""
         for rows in self._order():
             self._step(rows)
             self.taken += 1
@@ -55,12 +44,10 @@ class Adam:
     def _order(self) -> Tensor:
         """Which rows each run takes in each step of this epoch: ``(steps, R, batch)``."""
         wanted, runs = self.steps * self.batch, self.stack.runs
-        made: dict[Any, NDArray[np.int64]] = {}
-        for run in runs:
-            if (run.order, id(run.rows)) not in made:
-                stream = _stream(run.rows, self.taken * self.batch, wanted, run.order)
-                made[run.order, id(run.rows)] = stream
-        order = np.stack([made[run.order, id(run.rows)] for run in runs])
+        keys = [(run.order, id(run.rows)) for run in runs]
+        once = dict(zip(keys, runs, strict=True))  # runs of one key see their rows in the same order
+        made = {key: _stream(run.rows, self.taken * self.batch, wanted, run.order) for key, run in once.items()}
+        order = np.stack([made[key] for key in keys])
         cut = order.reshape(len(runs), self.steps, self.batch).transpose(1, 0, 2)
         return torch.from_numpy(np.ascontiguousarray(cut)).to(self.stack.device)
 
@@ -103,17 +90,7 @@ class Adam:
 
 
 class LBFGS:
-    """L-BFGS on all rows: a few steps make an epoch. All runs of the stack share one line search.
-
-    >>> from fbeta.learners.stack import Run
-    >>> X = np.random.default_rng(0).normal(size=(64, 2))
-    >>> stack = Stack(X, X[:, :1] > 0, [Run(np.arange(64), "bce")], "f1", penalty=0.1, dtype=torch.float64)
-    >>> solver = LBFGS(stack)
-    >>> solver.epoch(), solver.epoch()
-    (True, False)
-
-    Reference: [liu1989]
-    """
+    """L-BFGS on all rows [liu1989]: a few steps make an epoch. All runs of the stack share one line search."""
 
     def __init__(self, stack: Stack) -> None:
         self.stack, self.models = stack, stack.parameters

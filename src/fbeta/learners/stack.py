@@ -26,10 +26,7 @@ ROOM = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One network: the rows it learns from, its loss, and the keys of its random numbers.
-
-    Runs with the same `start` begin with the same weights, with the same `order` see their rows in the same order.
-    """
+    """One network: its rows and loss; equal `start` is equal first weights, equal `order` an equal order of rows."""
 
     rows: NDArray[np.int64]
     loss: str
@@ -44,7 +41,7 @@ class Run:
 
 
 class Stack:
-    r"""R networks x ↦ xW₁ + b₁ ↦ max(0, ·)W₂ + b₂ … with K outputs each, on rows of one table.
+    """R networks x ↦ xW₁ + b₁ ↦ max(0, ·)W₂ + b₂ … with K outputs each, on rows of one table.
 
     A step is a handful of batched matrix products for all runs at once; only ∂L/∂z comes from the loss modules, which
     see the runs of one loss as columns. No number of a run depends on another run.
@@ -55,13 +52,6 @@ class Stack:
     - `dtype`: of the arithmetic.
 
     Shape: `X` ``(n, d)``, dense or (without hidden layers) SciPy's CSR; `y` ``(n, K)`` of 0 and 1; `weight` ``(n,)``.
-
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 3))
-    >>> y = X[:, :1] > 1
-    >>> stack = Stack(X, y, [Run(np.arange(200), "bce"), Run(np.arange(100), "tangent")], "f2", hidden=(8,))
-    >>> stack.scores(1).shape
-    torch.Size([200, 1])
     """
 
     def __init__(
@@ -163,10 +153,7 @@ class Stack:
         self._rooms, self._backs = ([self.y.new_empty(shape) for shape in shapes] for _ in range(2))
 
     def logits(self, x: Tensor) -> Tensor:
-        """Logits of all runs; what each hidden layer hands on is kept for `differentiate`.
-
-        Shape: `x` ``(R, B, d)``, or ``(B, d)`` for the same rows in every run, dense or sparse; result ``(R, K, B)``.
-        """
+        """Logits ``(R, K, B)`` of ``(R, B, d)``, or of ``(B, d)`` for all runs; `differentiate` needs what it keeps."""
         for weight, bias, out in zip(self.weights[:-1], self.biases[:-1], self._rooms, strict=True):
             if x.ndim == 3:
                 torch.baddbmm(bias, x, weight, out=out)
@@ -212,10 +199,7 @@ class Stack:
         _gradient(weight).copy_(found.reshape(weight.shape[1], weight.shape[0], -1).permute(1, 0, 2))
 
     def slopes(self, z: Tensor, y: Tensor, w: Tensor | None) -> tuple[list[Tensor], Tensor]:
-        """The loss of every kind of run, and ∂L/∂z of every run's mean loss over its rows and outputs.
-
-        Shape: `z` and `y` ``(R, K, B)``, `w` ``(R, 1, B)`` or None; slopes ``(R, K, B)``.
-        """
+        """The loss of every kind of run, and ∂L/∂z ``(R, K, B)`` of every run's mean loss over its rows and outputs."""
         leaves, values, scales = [], [], []
         for loss, part in self.losses:
             columns, target = (x[part].flatten(0, 1).T.contiguous() for x in (z, y))
@@ -237,10 +221,7 @@ class Stack:
 
     @torch.no_grad()
     def scores(self, run: int, rows: NDArray[np.int64] | None = None, models: Sequence[Tensor] | None = None) -> Tensor:
-        """Logits of some rows (by default all) by one run, by its weights or by others laid out like them.
-
-        Shape: ``(m, K)``.
-        """
+        """Logits ``(m, K)`` of some rows (by default all) by one run, with its weights or others laid out like them."""
         r, layers = self._place[run], len(self.weights)
         parts = [p[r] for p in (self.parameters if models is None else models)]
         X = self.X

@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from fbeta.decisions import Platt
-from fbeta.learners.devices import device_of
-from fbeta.learners.early_stopping import Best, held_out_score
-from fbeta.learners.learner import Array, Course, Fitted, Goal, Rows, Tick
+from fbeta.decisions.steps import count_columns
+from fbeta.learners.learner import Array, Best, Course, Fitted, Goal, Rows, Tick
+from fbeta.learners.machine import device_of, threads_for, torch_threads
 from fbeta.learners.network import Network, NetworkLearner
 from fbeta.learners.solvers import LBFGS, Adam
 from fbeta.learners.stack import Run, Stack
-from fbeta.learners.threads import threads_for, torch_threads
 from fbeta.losses import TangentLoss
 from fbeta.metrics import Confusion
 
@@ -114,7 +112,7 @@ class _LossRuns:
         for f in range(rows.folds):
             mine = np.flatnonzero(rows.fold == f)
             scores[mine] = self.stack.scores(self.runs[1 + f], mine, models).double().cpu().numpy()
-        held, calibration = held_out_score(self.goal, *rows.held_out(scores)), self._closed_form()
+        held, calibration = self.goal.held_out_score(*rows.held_out(scores)), self._closed_form()
         self.course.append((*self._on_learning_rows(models), held))
         # Of equal scores the better probabilities win: a metric of few positives has many ties.
         key = (round(held, 9), -self._log_loss(scores, calibration))
@@ -129,14 +127,9 @@ class _LossRuns:
         z = self.stack.scores(self.runs[0], None, models)
         given = () if self.stack.weight is None else (self.stack.weight[:, None].expand_as(z),)
         value = float(self.judge(z, self.stack.y, *given))
-        called = (z >= 0).double().cpu().numpy()
-        counts = self._counts(called, self.rows.y, self.rows.weight)
+        called = (z >= 0).cpu().numpy()
+        counts = count_columns(called, self.rows.y, self.rows.weight)
         return float(called.mean()), value, float(np.mean(self.goal.metric(counts)))
-
-    @staticmethod
-    def _counts(called: NDArray[Any], y: NDArray[Any], weight: Array | None) -> Confusion:
-        wide = None if weight is None else np.broadcast_to(weight[:, None], y.shape)
-        return Confusion.from_predictions(called, y, wide, axis=0)
 
     def _tangent(self) -> TangentLoss | None:
         """Its loss, if that is handed its operating point."""
@@ -149,7 +142,7 @@ class _LossRuns:
         z, y, w = self.rows.held_out(scores)
         if tangent is None or not np.isfinite(z).all():
             return True
-        found = self._counts((z >= 0) * 1.0, y, w).shares()
+        found = count_columns(z >= 0, y, w).shares()
         if self.point is not None:
             found = Confusion(*((a + b) / 2 for a, b in zip(self.point, found, strict=True)))
         self.point, before = found, tangent.delta
@@ -205,18 +198,7 @@ class _LossRuns:
 
 
 def collapse(shares: Sequence[float], taken: int) -> str:
-    """Whether a model gave up, from the share it calls positive after each epoch at its own boundary.
-
-    Not one row on the other side counts: of a rare class even good models find few rows. `taken` is the epoch whose
-    model is used.
-
-    >>> collapse([0.4, 1.0, 1.0], 3)
-    'predicts everything positive since epoch 2'
-    >>> collapse([0.4, 1.0, 1.0], 1)
-    'predicts everything positive since epoch 2, but the model is that of epoch 1'
-    >>> collapse([0.4, 0.2, 0.001], 3)
-    ''
-    """
+    """Whether a model gave up, from the share it calls positive in each epoch; `taken` is the epoch that is used."""
     for extreme, word in ((1.0, "everything"), (0.0, "nothing")):
         sound = [epoch for epoch, share in enumerate(shares, start=1) if share != extreme]
         since = max(sound, default=0) + 1

@@ -23,8 +23,8 @@ def page(comparison: Comparison, metric: Metric | Callable[..., Any] | None = No
 
     `metric` is needed only for a metric of one's own that no spec can name.
 
-    >>> from fbeta.comparison.result import Comparison, Table
-    >>> table = Table("fraud", "is_fraud", "1", 1000, 20, 5)
+    >>> from fbeta.comparison.result import Comparison, TableFacts
+    >>> table = TableFacts("fraud", "is_fraud", "1", 1000, 20, 5)
     >>> page(Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run."))[:15]
     '<!doctype html>'
     """

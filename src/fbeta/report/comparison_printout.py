@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from fbeta.comparison.result import Comparison, Interval
+from fbeta.comparison.result import Comparison, Estimate
 from fbeta.report import method_rows, numerals
 from fbeta.report.chart import Pair
 from fbeta.report.console import indented, plain, table
@@ -21,8 +21,8 @@ HEADS = ("at ½", "Δ baseline", "p", "Brier", "cut", "time")
 def terminal(comparison: Comparison) -> RenderableType:
     """Lay out a comparison for a terminal of 100 columns; print it with rich's `Console`.
 
-    >>> from fbeta.comparison.result import Table
-    >>> table = Table("fraud", "is_fraud", "1", 1000, 20, 5)
+    >>> from fbeta.comparison.result import TableFacts
+    >>> table = TableFacts("fraud", "is_fraud", "1", 1000, 20, 5)
     >>> comparison = Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run.")
     >>> Console(width=100).print(terminal(comparison))
     fraud by F₂
@@ -85,7 +85,7 @@ class _Methods:
         yield made
 
 
-def bar(value: Interval, scale: Pair, places: int) -> Text:
+def bar(value: Estimate, scale: Pair, places: int) -> Text:
     """An interval as a bar of so many letters, its mean as a point."""
     if not all(map(math.isfinite, (value.mean, value.low, value.high))):
         return Text(numerals.NONE, "dim")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from fbeta.comparison.result import Difference, Interval
+from fbeta.comparison.result import Difference, Estimate
 from fbeta.report.chart import Chart, Key, Line, Pair, ticks
 from fbeta.report.numerals import short
 from fbeta.report.shell import Markup, fill, resource
@@ -33,7 +33,7 @@ def sample(key: Key) -> Markup:
     return Markup(f'<svg class="key" viewBox="0 0 34 14" aria-hidden="true">{line}{mark}</svg>')
 
 
-def bar(value: Interval | Difference, scale: Pair, zero: float | None = None) -> Markup:
+def bar(value: Estimate | Difference, scale: Pair, zero: float | None = None) -> Markup:
     """A mean with its interval as a bar, an arrow where it lies beyond the scale; `zero` is a place to mark."""
     if not _finite((value.mean, value.low, value.high)):
         return Markup("")

@@ -14,19 +14,12 @@ from sklearn.utils.validation import has_fit_parameter
 
 from fbeta.decisions.calibration import logit, sigmoid
 from fbeta.learners import take
-from fbeta.sklearn.decider import Given
+from fbeta.sklearn.decider import Given, of_rows
 from fbeta.sklearn.labels import Array, Labels
 
 
 def weight_argument(estimator: Any) -> str | None:
-    """The name under which `fit` takes row weights, also through a pipeline or a search; None if it does not.
-
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> weight_argument(make_pipeline(StandardScaler(), LogisticRegression()))
-    'logisticregression__sample_weight'
-    """
+    """The name under which `fit` takes row weights, also through a pipeline or a search; None if it does not."""
     if has_fit_parameter(estimator, "sample_weight"):
         return "sample_weight"
     if getattr(estimator, "steps", None):
@@ -63,7 +56,7 @@ class Clones:
 
     def fit(self, numbers: NDArray[np.int64], y: Any, weight: Array | None) -> list[Any]:
         """Models of all columns, fitted to the rows with these numbers."""
-        params = {name: self._of_rows(value, numbers) for name, value in self.rows.params.items()}
+        params = {name: of_rows(value, numbers, len(self.rows.y)) for name, value in self.rows.params.items()}
         name = weight_argument(self.estimator) if self.rows.weigh else None
         if weight is not None and name is not None:
             params[name] = weight
@@ -77,12 +70,6 @@ class Clones:
 
     def _take(self, X: Any, numbers: NDArray[np.int64]) -> Any:
         return X if len(numbers) == len(self.rows.y) else take(X, numbers)
-
-    def _of_rows(self, value: Any, numbers: NDArray[np.int64]) -> Any:
-        per_row = hasattr(value, "__len__") and not isinstance(value, str | dict)
-        if not per_row or len(value) != len(self.rows.y):
-            return value
-        return self._take(value if hasattr(value, "iloc") else np.asarray(value), numbers)
 
 
 def columns_of(models: list[Any], X: Any, labels: Labels, method: str) -> Array:
@@ -119,14 +106,7 @@ def scores_of(model: Any, X: Any, labels: Labels, method: str) -> Array:
 
 
 def mean_of(parts: list[Array], method: str) -> Array:
-    """Scores of several models as one: the mean of their probabilities (as log odds), or of their margins.
-
-    A forest may say 0 or 1, whose log odds would drown what the other models say.
-
-    >>> even, sure = np.array([[0.0]]), np.array([[-20.0]])
-    >>> mean_of([even, sure], "predict_proba").round(1), mean_of([even, sure], "decision_function")
-    (array([[-1.1]]), array([[-10.]]))
-    """
+    """Scores of several models as one; means of probabilities, since log odds of 0 and 1 would drown the others."""
     if len(parts) == 1:
         return parts[0]
     certain = method == "predict_proba"

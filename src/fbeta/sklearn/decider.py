@@ -18,16 +18,12 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from fbeta.decisions import Decision, Platt, Threshold
 from fbeta.learners import take
 from fbeta.metrics import as_metric
-from fbeta.sklearn.cv import inner_folds
-from fbeta.sklearn.labels import Array, Labels, read_y
+from fbeta.sklearn.labels import Array, Labels, inner_folds, read_y
 from fbeta.sklearn.scoring import metric_of
 
 
 class Given(NamedTuple):
-    """What `fit` was handed, read: rows of weight zero are gone, and `kept` are the numbers of the others.
-
-    `params` and, if `weigh`, the weights are for the `fit` of an estimator inside.
-    """
+    """What `fit` was handed: `kept` are the rows of weight above zero, `params` are for an estimator inside."""
 
     X: Any
     y: NDArray[Any]
@@ -209,11 +205,7 @@ class MetaDecider(MetaEstimatorMixin, Decider):  # type: ignore[misc]
             given = {} if sample_weight is None else {"sample_weight": sample_weight}
             params = dict(process_routing(self, "fit", **given, **params).estimator.fit)
             weigh = params.pop("sample_weight", None) is not None  # they travel with the rows
-        if len(rows.kept) < n:
-            params = {
-                name: np.asarray(v)[rows.kept] if hasattr(v, "__len__") and len(v) == n else v
-                for name, v in params.items()
-            }
+        params = {name: of_rows(value, rows.kept, n) for name, value in params.items()}
         return rows._replace(params=params, weigh=weigh)
 
     def _remember(self, model: Any) -> None:
@@ -242,6 +234,14 @@ def check_whole(name: str, value: Any, otherwise: str = "") -> None:
     """Refuse what is no integer from 1."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(f"{name} must be an integer from 1{otherwise}; got {value!r}.")
+
+
+def of_rows(value: Any, numbers: NDArray[np.int64], rows: int) -> Any:
+    """A parameter of `fit` for some rows: cut to them if it has one value for each of so many rows."""
+    per_row = hasattr(value, "__len__") and not isinstance(value, str | dict) and len(value) == rows
+    if not per_row or len(numbers) == rows:
+        return value
+    return take(value if hasattr(value, "iloc") else np.asarray(value), numbers)
 
 
 def read_weight(sample_weight: Any, rows: int) -> Array:

@@ -1,4 +1,4 @@
-"""What `y` means: columns of 0 and 1 to decide on, and the way back to the user's own labels."""
+"""What `y` means: columns of 0 and 1 to decide on, folds that hold them evenly, the way back to the user's labels."""
 
 from __future__ import annotations
 
@@ -8,28 +8,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import check_cv
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import assert_all_finite, check_array, column_or_1d
 
+from fbeta.tables.folds import folds, rarest
 from fbeta.tables.target import rarer_class
 
 Array = NDArray[np.float64]
 
 AVERAGES = ("binary", "macro", "micro")
+#: Folds where nobody said how many.
+FOLDS = 5
 
 
 @dataclass(frozen=True)
 class Labels:
-    """The classes of a problem, sorted, and its columns: one for two classes, else one per class or per label.
-
-    `positive` is the place of the positive one of two classes.
-
-    >>> labels = Labels.read(["no", "yes", "no"])
-    >>> labels.columns(["no", "yes", "no"]).tolist()
-    [[0.0], [1.0], [0.0]]
-    >>> labels.names(np.array([[0.3], [-1.0]])).tolist()
-    ['yes', 'no']
-    """
+    """The classes of a problem, sorted, and its columns: one for two classes, else one per class or per label."""
 
     kind: str
     classes: NDArray[Any]
@@ -37,10 +32,7 @@ class Labels:
 
     @classmethod
     def read(cls, y: Any, average: str = "binary", pos_label: Any = None, classes: Any = None) -> Labels:
-        """Find out what a target means, or say what it would take; `classes` are those of a fitted classifier.
-
-        Of two classes the rarer one is positive, unless `pos_label` says which.
-        """
+        """Find out what a target means, or say what it would take; `classes` are those of a fitted classifier."""
         check_average(average)
         check_classification_targets(y)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
@@ -182,3 +174,54 @@ def _rarer(classes: NDArray[Any], values: NDArray[Any]) -> int:
         stacklevel=2,
     )
     return 0
+
+
+def inner_folds(cv: Any, y: NDArray[Any], X: Any = None, groups: Any = None, seed: int | None = 0) -> NDArray[np.int64]:
+    """The fold of each row; −1 for a row that every model may train on.
+
+    `cv`: None for five folds (fewer where the rarest class cannot give two rows to each), a number of folds, a
+    splitter of scikit-learn, or pairs of rows (train, test). Test parts must not overlap, and a model must train on
+    all rows outside its own: a single hold-out (`StratifiedShuffleSplit(1)`) will do, forward chaining will not.
+    """
+    if cv is None:
+        most = FOLDS if groups is None else min(FOLDS, len(np.unique(np.asarray(groups))))
+        cv = max(2, min(most, rarest(y) // 2))
+    if y.ndim == 2:
+        _check_labels(y)
+    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        return folds(y, int(cv), groups, seed=seed)
+    n = len(y)
+    fold = np.full(n, -1, dtype=np.int64)
+    rows = X if X is not None else y
+    splitter = check_cv(cv, y, classifier=True)
+    pairs = list(splitter.split(rows, y) if groups is None else splitter.split(rows, y, groups))
+    # What models must have seen: each class, or each value of each label.
+    kinds = y if y.ndim == 1 else y + 2 * np.arange(y.shape[1])
+    for name, (train, test) in enumerate(pairs):
+        if (fold[test] >= 0).any():
+            raise ValueError(
+                "The test parts of cv overlap, so a row has more than one out-of-fold score; use a splitter such as "
+                "StratifiedKFold, without repeats."
+            )
+        if len(train) + len(test) != n:
+            raise ValueError(
+                "A training part of cv is not all rows outside its test part (TimeSeriesSplit is such a splitter); "
+                "use folds, or one hold-out."
+            )
+        fold[test] = name
+        if len(np.unique(kinds[train])) < len(np.unique(kinds)):
+            raise ValueError("A training part of cv lacks a class that y has; use a stratified splitter.")
+    if len(np.unique(y[fold >= 0], axis=0)) < 2:
+        raise ValueError("The test parts of cv hold one class only; use a stratified splitter.")
+    return fold
+
+
+def _check_labels(y: NDArray[Any]) -> None:
+    """Name the label that has too few rows of a kind; two folds with two of each need four."""
+    for k, count in enumerate(y.sum(0)):
+        for number, kind in ((int(count), "with"), (len(y) - int(count), "without")):
+            if number < 4:
+                raise ValueError(
+                    f"Label {k} has {number} row{'s' * (number != 1)} {kind} it, too few for 2 folds with 2 in each: "
+                    "bring at least 4 such rows, or leave the label out."
+                )

@@ -10,15 +10,14 @@ from sklearn.metrics import make_scorer
 from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
-from fbeta.metrics import Confusion, Metric, as_metric
+from fbeta.decisions.steps import count_columns
+from fbeta.metrics import Metric, as_metric
 from fbeta.sklearn.labels import Array, Labels, check_average, read_y
 
 
 def metric_of(metric: Metric, called: Array, target: Array, weight: Any, average: str) -> float:
     """Score columns of decisions ``(n, K)``: pooled for micro, else the mean over columns."""
-    w = None if weight is None else np.broadcast_to(np.asarray(weight, dtype=float)[:, None], target.shape)
-    axis = None if average == "micro" else 0
-    return float(np.mean(metric(Confusion.from_predictions(called, target, w, axis=axis))))
+    return float(np.mean(metric(count_columns(called, target, weight, axis=None if average == "micro" else 0))))
 
 
 def metric_score(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fbeta.learners.random_bits import bits, shuffled
+from fbeta.learners.machine import bits, shuffled
 
 #: Offsets are stored from here on, so that a negative one fits into five bits.
 ZERO = 16

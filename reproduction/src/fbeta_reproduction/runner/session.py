@@ -9,7 +9,7 @@ import torch
 from rich.console import Console
 
 from fbeta import data
-from fbeta.learners.devices import device_of
+from fbeta.learners.machine import device_of
 from fbeta.report.console import bar
 from fbeta_reproduction import protocol
 from fbeta_reproduction.engine.image_stack import PRECISIONS

@@ -26,6 +26,8 @@ class Exact(Rule):
     Reference: [lipton2014]
     """
 
+    needs_kind = False  # only the order of the scores counts
+
     def counts(self, problem: Problem) -> Steps:
         """The counts whose best cut is sought."""
         return problem.steps
@@ -39,8 +41,3 @@ class Exact(Rule):
         columns = [self.counts(p) for p in problems]
         best = pool(columns, problems[0].metric, constraints)
         return [c.cut(i) for c, i in zip(columns, best, strict=True)]
-
-    @property
-    def needs_kind(self) -> bool:
-        """No: only the order of the scores counts."""
-        return False

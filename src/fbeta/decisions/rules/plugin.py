@@ -29,6 +29,8 @@ class Plugin(Exact):
     Reference: [ye2012]
     """
 
+    needs_kind = True  # it is calibrated
+
     calibrate: bool = True
 
     def counts(self, problem: Problem) -> Steps:
@@ -46,8 +48,3 @@ class Plugin(Exact):
     def follows(self, problem: Problem) -> float:
         """Not at all: two numbers of a calibration hardly make a cut optimistic."""
         return 0.0
-
-    @property
-    def needs_kind(self) -> bool:
-        """Yes: it is calibrated."""
-        return True

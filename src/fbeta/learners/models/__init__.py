@@ -13,20 +13,12 @@ from fbeta.spelling import did_you_mean
 
 
 def names() -> list[str]:
-    """The models that can be trained here; those that are hardest to beat come last.
-
-    >>> "linear" in names()
-    True
-    """
+    """The models that can be trained here; those that are hardest to beat come last."""
     return [name for name, cls in _known().items() if importlib.util.find_spec(cls.package)]
 
 
 def get(name: str, **settings: Any) -> Learner:
-    """Make a learner by name; `settings` go to its class.
-
-    >>> get("mlp", epochs=5).steps
-    5
-    """
+    """Make a learner by name; `settings` go to its class."""
     known = _known()
     if name not in known:
         raise ValueError(f"Unknown model {name!r}.{did_you_mean(name, known)} Choices: {', '.join(known)}.")

@@ -11,17 +11,16 @@ import numpy as np
 
 from fbeta.learners.booster import MOST, BoosterLearner, Engine, Numbers
 from fbeta.learners.learner import Array, Goal
-from fbeta.learners.threads import threads_for
+from fbeta.learners.machine import threads_for
 
 
-class LightGBMEngine(Engine):
+class _Engine(Engine):
     """LightGBM on numbered rows; the bins are those of the whole table, and every fold takes its rows from there."""
 
     library, file, dtype = "lightgbm", "booster.txt", np.float64
     _whole: Any = None
 
     def bin(self, rows: Numbers) -> Any:
-        """Take rows of the binned table."""
         import lightgbm
 
         if self._whole is None:
@@ -41,7 +40,6 @@ class LightGBMEngine(Engine):
         return data, objective, offset
 
     def train(self, rows: Numbers, weight: Array) -> tuple[Any, float]:
-        """Boost for all rounds."""
         import lightgbm
 
         data, objective, offset = self._prepared(rows, weight)
@@ -49,7 +47,6 @@ class LightGBMEngine(Engine):
         return lightgbm.train(params, data, self.rounds, keep_training_booster=False), offset
 
     def grow(self, rest: Numbers, held: Numbers, weight: Array) -> Iterator[Array]:
-        """Boost on some rows, and score others after every round."""
         import lightgbm
 
         data, objective, _ = self._prepared(rest, weight)
@@ -68,7 +65,6 @@ class LightGBMEngine(Engine):
 
     @staticmethod
     def margins(native: Any, X: Any) -> Array:
-        """Log odds."""
         with warnings.catch_warnings():
             # It says so for SciPy's newer sparse arrays, and they need not worry anyone.
             warnings.filterwarnings("ignore", "Converting data to scipy sparse matrix")
@@ -76,17 +72,14 @@ class LightGBMEngine(Engine):
 
     @staticmethod
     def features(native: Any) -> int:
-        """The number of features of a row."""
         return int(native.num_feature())
 
     @staticmethod
     def dump(native: Any) -> bytes:
-        """LightGBM's text."""
         return bytes(native.model_to_string().encode())
 
     @staticmethod
     def load(data: bytes) -> Any:
-        """A booster from LightGBM's text."""
         import lightgbm
 
         try:
@@ -103,7 +96,7 @@ class LightGBM(BoosterLearner):
     """
 
     name, package, rank = "lightgbm", "lightgbm", 3
-    engine, files = LightGBMEngine, (LightGBMEngine.file,)
+    engine, files = _Engine, (_Engine.file,)
 
     def params_for(self, seed: int, numbers: int) -> dict[str, Any]:
         """Its own parameters, and as many threads as so many numbers deserve."""

@@ -12,10 +12,10 @@ from fbeta.decisions.calibration import sigmoid
 from fbeta.learners.booster import MOST, BoosterLearner, Engine, Numbers
 from fbeta.learners.crossfit import take
 from fbeta.learners.learner import Array, Goal
-from fbeta.learners.threads import threads_for
+from fbeta.learners.machine import threads_for
 
 
-class XGBoostEngine(Engine):
+class _Engine(Engine):
     """XGBoost on numbered rows."""
 
     library, file, dtype = "xgboost", "booster.json", np.float32
@@ -44,14 +44,12 @@ class XGBoostEngine(Engine):
         return data, objective, params
 
     def train(self, rows: Numbers, weight: Array) -> tuple[Any, float]:
-        """Boost for all rounds."""
         import xgboost
 
         data, objective, params = self._prepared(rows, weight)
         return xgboost.train(params, data, self.rounds, obj=objective), 0.0
 
     def grow(self, rest: Numbers, held: Numbers, weight: Array) -> Iterator[Array]:
-        """Boost on some rows, and score others after every round."""
         import xgboost
 
         data, objective, params = self._prepared(rest, weight)
@@ -63,7 +61,6 @@ class XGBoostEngine(Engine):
 
     @staticmethod
     def margins(native: Any, X: Any) -> Array:
-        """Log odds."""
         import xgboost
 
         if hasattr(X, "tocsr"):  # prediction in place takes only some kinds of sparse rows
@@ -74,17 +71,14 @@ class XGBoostEngine(Engine):
 
     @staticmethod
     def features(native: Any) -> int:
-        """The number of features of a row."""
         return int(native.num_features())
 
     @staticmethod
     def dump(native: Any) -> bytes:
-        """XGBoost's JSON."""
         return bytes(native.save_raw("json"))
 
     @staticmethod
     def load(data: bytes) -> Any:
-        """A booster from XGBoost's JSON."""
         import xgboost
 
         try:
@@ -101,7 +95,7 @@ class XGBoost(BoosterLearner):
     """
 
     name, package, rank = "xgboost", "xgboost", 2
-    engine, files = XGBoostEngine, (XGBoostEngine.file,)
+    engine, files = _Engine, (_Engine.file,)
 
     def params_for(self, seed: int, numbers: int) -> dict[str, Any]:
         """Its own parameters, and as many threads as so many numbers deserve."""
