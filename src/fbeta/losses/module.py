@@ -233,10 +233,7 @@ class RowLoss(Loss):
 
 @torch.enable_grad()
 def check_formula(metric: Metric) -> None:
-    """Refuse a user's formula that cannot take tensors, before it turns a gradient into a wrong number.
-
-    >>> check_formula(as_metric("mcc"))
-    """
+    """Refuse a user's formula that cannot take tensors, before it turns a gradient into a wrong number."""
     # A point of each of two columns, and the slopes there by autograd and by the metric itself.
     c = [
         x.double().requires_grad_() for x in torch.tensor([[0.07, 0.2], [0.2, 0.1], [0.03, 0.1], [0.7, 0.6]])

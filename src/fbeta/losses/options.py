@@ -56,12 +56,7 @@ def check_q(q: Any) -> float:
 
 
 def unknown_keyword(loss: type[Loss], keyword: str) -> str:
-    """What to say of a keyword that a loss does not take: what serves instead, or the nearest name.
-
-    >>> from fbeta.losses import BCELoss
-    >>> unknown_keyword(BCELoss, "reduce")
-    "BCELoss takes no reduce: use reduction='mean', 'sum' or 'none'."
-    """
+    """What to say of a keyword that a loss does not take: what serves instead, or the nearest name."""
     if keyword in ELSEWHERE:
         return f"{loss.__name__} takes no {keyword}: {ELSEWHERE[keyword]}."
     makers = [inspect.signature(cls) for cls in loss.__mro__ if hasattr(cls, "uses_metric")]

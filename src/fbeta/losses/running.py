@@ -23,10 +23,6 @@ class Fold:
     """The formula of one step: what is kept of the counts, and what was found added to it.
 
     A column with a count that is not finite is left as it was: one overflowed step must not stay for good.
-
-    >>> import numpy as np
-    >>> [float(x) for x in Fold(memory=None, damping=0.0)(np, np.ones(4), np.array([1.0, 2.0, 3.0, 4.0]))]
-    [2.0, 3.0, 4.0, 5.0]
     """
 
     memory: float | None

@@ -32,11 +32,6 @@ class AnchorTerms(PreciseModule):
     """The terms of the negative and the positive class, for one column or one per label.
 
     A number that all columns share is a plain one and needs no device; the others are a buffer.
-
-    >>> from fbeta import FBeta
-    >>> negative, positive = AnchorTerms(FBeta(1), prevalence=0.5)(torch.float32)
-    >>> negative.distance, positive.distance
-    (1.0, 0.0)
     """
 
     table: Tensor
@@ -229,11 +224,7 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
 
 
 def check_blend(blend: Any) -> float:
-    """Read a share in [0, 1].
-
-    >>> check_blend(0.5)
-    0.5
-    """
+    """Read a share in [0, 1]."""
     if not (is_number(blend) and 0.0 <= blend <= 1.0):
         raise ValueError(f"blend is a share of cross entropy in [0, 1], or None; got {blend!r}.")
     return float(blend)

@@ -53,9 +53,6 @@ def tangent_loss(
 @dataclass(frozen=True)
 class TangentElements:
     """`tangent_loss` at costs (c₀, c₁, q), numbers or tensors: plain torch calls it, compiled kernels know it by name.
-
-    >>> TangentElements((0.25, 0.75, 0.0))(torch.zeros(2), torch.tensor([1.0, 0.0]))
-    tensor([0.5199, 0.1733])
     """
 
     kernel: ClassVar[str] = "tangent"

@@ -40,10 +40,6 @@ class CpuRows(CompiledRows):
     """Contiguous float32 or bfloat16 logits on the CPU; targets also bool, uint8, int32 or int64; weights float32.
 
     The same pass looks whether targets and weights are valid, if `check` asks for it.
-
-    >>> z, y = torch.zeros(3), torch.tensor([True, False, True])
-    >>> CpuRows.supports(z, y), CpuRows.supports(z.double(), y)
-    (True, False)
     """
 
     knows = frozenset({"tangent", "surrogate", "blend", "linear"})

@@ -28,9 +28,6 @@ def evaluate(
     Without `columns` arguments are numbers or short vectors, and so are the results: floats where the host has the
     arguments, else a tensor with one entry per result. With `columns` they have one more axis, and results are tensors
     (or floats where they have no axis). `out`, if given, is overwritten with the results.
-
-    >>> evaluate(lambda xp, x: (x[0] + x[1], x[0] * x[1]), torch.tensor([2.0, 3.0]))
-    (5.0, 6.0)
     """
     tensors = [x for x in arguments if isinstance(x, Tensor)]
     results: Any = None
