@@ -52,8 +52,7 @@ def tangent_loss(
 
 @dataclass(frozen=True)
 class TangentElements:
-    """`tangent_loss` at costs (c₀, c₁, q), numbers or tensors: plain torch calls it, compiled kernels know it by name.
-    """
+    """`tangent_loss` at costs (c₀, c₁, q), numbers or tensors: plain torch calls it, compiled kernels know it by name."""
 
     kernel: ClassVar[str] = "tangent"
     numbers: Sequence[float | Tensor] | Tensor

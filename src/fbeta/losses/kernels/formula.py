@@ -35,9 +35,11 @@ def evaluate(
         if not columns:
             results = _in_floats(formula, [x.tolist() if isinstance(x, Tensor) else x for x in arguments])
         if results is None:
-            results = _in_numpy(formula, arguments)
-            results = (torch.from_numpy(x) if np.ndim(x) else float(x) for x in results)
-            results = tuple(results)
+            with np.errstate(all="ignore"):
+                # [()] makes a number of an array without axes: quicker.
+                given = (None if x is None else np.asarray(x, dtype=np.float64)[()] for x in arguments)
+                found = formula(np, *given)
+            results = tuple(torch.from_numpy(x) if np.ndim(x) else float(x) for x in found)
         if out is not None:
             out.numpy()[...] = [np.asarray(x) for x in results] if columns else results
         return results  # type: ignore[no-any-return]
@@ -62,12 +64,6 @@ def _in_floats(formula: Formula, values: list[Any]) -> tuple[float, ...] | None:
         return None if function is None else function(*values)
     except (ArithmeticError, ValueError):
         return None  # a user's formula divides by zero: NumPy goes on with infinity or NaN
-
-
-def _in_numpy(formula: Formula, arguments: Sequence[Argument]) -> Sequence[Any]:
-    with np.errstate(all="ignore"):
-        # [()] makes a number of an array without axes: quicker.
-        return formula(np, *(None if x is None else np.asarray(x, dtype=np.float64)[()] for x in arguments))
 
 
 @functools.lru_cache(maxsize=256)
