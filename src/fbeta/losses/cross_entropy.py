@@ -7,9 +7,10 @@ from typing import Any, Unpack
 from torch import Tensor
 
 from fbeta.losses.kernels.plain import Elements
-from fbeta.losses.options import Options, check_q
+from fbeta.losses.options import Options
 from fbeta.losses.per_class import BalancedLoss, PerClassLoss
 from fbeta.losses.tangent import TangentElements, tangent_loss
+from fbeta.metrics.distance import check_q
 
 
 def bce_loss(

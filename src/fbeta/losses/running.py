@@ -103,6 +103,11 @@ class RunningConfusion(PreciseModule):
         self.register_buffer("pending", torch.zeros(shape, dtype=torch.float64))
         self.waiting = 0
 
+    @classmethod
+    def like(cls, reader: Reader, **options: Any) -> RunningConfusion:
+        """Counts in the columns that a reader keeps apart."""
+        return cls(task=reader.task, num_labels=reader.num_labels, average=reader.average, **options)
+
     @torch.no_grad()
     def count(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
         """TP, FP, FN and TN of one batch: ``(4,)``, or ``(4, K)``; the running counts stay as they are."""

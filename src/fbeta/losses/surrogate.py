@@ -14,13 +14,14 @@ from torch import Tensor
 from fbeta.losses.elements import Blend, cast, parts
 from fbeta.losses.kernels.plain import Elements
 from fbeta.losses.memory import on_host
-from fbeta.losses.options import Options, check_q, is_number
+from fbeta.losses.options import Options, is_number
 from fbeta.losses.per_class import BalancedLoss
 from fbeta.losses.precise import PreciseModule
 from fbeta.losses.tangent import TangentElements
 from fbeta.losses.task import margin
 from fbeta.losses.weighting import Weighting
 from fbeta.metrics import Anchors, AnchorTerm, Metric
+from fbeta.metrics.distance import check_q
 
 #: The first step at which SurrogateLoss looks whether it is stuck; then at twice as many, and so on.
 FIRST_LOOK = 250
@@ -199,9 +200,8 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
 
     @torch.no_grad()
     def _look(self, logits: Tensor, target: Tensor) -> None:
-        if self.task not in ("binary", "softmax2"):
-            return
-        if logits.is_cuda and torch.cuda.is_current_stream_capturing():
+        capturing = logits.is_cuda and torch.cuda.is_current_stream_capturing()
+        if capturing or self.task not in ("binary", "softmax2"):
             return
         z = margin(logits) if self.task == "softmax2" else logits
         if bool((z >= 0).all()) and bool((target == 0).any()):

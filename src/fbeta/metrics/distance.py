@@ -179,6 +179,13 @@ def box_cox(log_x: Any, q: Any, xp: Any = None) -> Any:
     return xp.where(none, log_x, _expm1(some * log_x, xp) / some)
 
 
+def check_q(q: Any) -> float:
+    """Read q in [0, 1]."""
+    if isinstance(q, str) or not 0.0 <= q <= 1.0:
+        raise ValueError(f"q must lie in [0, 1] (0: logarithm, 1: absolute error); got {q!r}.")
+    return float(q)
+
+
 def _expm1(x: Any, xp: Any) -> Any:
     """expm1 whose derivative keeps its digits far below zero, where torch computes it as (e^x − 1) + 1."""
     far = x < -0.5
