@@ -2,6 +2,7 @@
 
 import collections
 import math
+import sys
 
 import pytest
 import torch
@@ -167,7 +168,7 @@ def test_probabilities_export(task):
 
 
 def test_names_are_taken_once():
-    with pytest.raises(ValueError, match=r"A loss named 'bce' exists already \(fbeta.losses.bce\)"):
+    with pytest.raises(ValueError, match=r"A loss named 'bce' exists already \(fbeta.losses.cross_entropy\)"):
 
         class Mine(losses.RowLoss, name="bce"):
             pass
@@ -189,6 +190,26 @@ def test_names_are_taken_once():
         assert losses.get("again")(torch.zeros(2), torch.ones(2)) == 0.25
     finally:
         del losses.Loss.registry["again"]
+
+
+def test_a_file_in_the_folder_is_found_by_name(tmp_path, monkeypatch):
+    (tmp_path / "brier.py").write_text(
+        "from fbeta.losses.module import RowLoss\n"
+        "class BrierLoss(RowLoss, name='brier'):\n"
+        "    uses_metric = False\n"
+        "    def elements(self):\n"
+        "        return lambda z, y: (z.sigmoid() - y) ** 2\n"
+    )
+    found = losses.Loss.registry
+    before = dict(found)
+    monkeypatch.setattr(losses, "__path__", [*losses.__path__, str(tmp_path)])
+    try:
+        losses._discover()
+        assert losses.get("brier")(torch.zeros(2), torch.ones(2)) == 0.25
+    finally:
+        sys.modules.pop("fbeta.losses.brier", None)
+        found.clear()
+        found.update(before)
 
 
 def test_counts_by_class():

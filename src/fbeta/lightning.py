@@ -93,17 +93,13 @@ class MetricTask(L.LightningModule):
                 "MetricTask needs a metric to tune the cut for, for example 'fbeta:beta=2' (a checkpoint holds no "
                 "function of yours: load_from_checkpoint(path, model=…, metric=…) names it again)."
             )
-        if isinstance(loss, str):
-            made = losses.get(loss, metric=metric, **options)
-            _remember(self, metric, options | {"loss": loss})
-        elif options:
+        if options and not isinstance(loss, str):
             raise ValueError(
                 f"{', '.join(options)} would shape a loss that MetricTask makes; got one that is made already. "
                 "Give them to that loss, or give its name instead."
             )
-        else:
-            made = loss
-            _remember(self, metric, {})
+        made = losses.get(loss, metric=metric, **options) if isinstance(loss, str) else loss
+        _remember(self, metric, {**options, "loss": loss} if isinstance(loss, str) else {})
         if made.task == "multiclass":
             raise ValueError(
                 "MetricTask tunes cuts, and classes are decided by the largest score; it does binary, softmax2 and "
@@ -182,7 +178,8 @@ class MetricTask(L.LightningModule):
 
     def validation_step(self, batch: Any, batch_idx: int = 0) -> None:
         """Collect logits and targets."""
-        self._collect(batch)
+        inputs, target, weight = _parts(batch)
+        self._seen.append(torch.stack(self.loss.reader.read(self(inputs), target, weight), dim=-1))
 
     def on_validation_epoch_end(self) -> None:
         """Gather the rows of all ranks, tune the cut, log loss and metric."""
@@ -202,9 +199,7 @@ class MetricTask(L.LightningModule):
         if fitting and isinstance(loss, TangentLoss) and loss.counts == "given":
             loss.operate_at(_confusion(z >= 0, y, w, loss.columns))
 
-    def test_step(self, batch: Any, batch_idx: int = 0) -> None:
-        """Collect logits and targets."""
-        self._collect(batch)
+    test_step = validation_step
 
     def on_test_epoch_end(self) -> None:
         """Judge the cut that validation chose on rows that had no say in it."""
@@ -216,10 +211,6 @@ class MetricTask(L.LightningModule):
         """Scores and decisions; a batch is inputs, or a tuple that begins with them."""
         score = self.score(self(batch[0] if isinstance(batch, tuple | list) else batch))
         return Prediction(score, self.decide(score))
-
-    def _collect(self, batch: Any) -> None:
-        inputs, target, weight = _parts(batch)
-        self._seen.append(torch.stack(self.loss.reader.read(self(inputs), target, weight), dim=-1))
 
     def _gather(self, loader: Any) -> Batch | None:
         """All rows that all ranks collected, one column a cut; None where there are none."""

@@ -21,12 +21,6 @@ class Gradients:
     in every round would cost as much as the arithmetic.
 
     Shape: `label` (0 and 1), `weight` and scores ``(n,)``; gradient and Hessian ``(n,)`` in single precision.
-
-    >>> from fbeta.metrics.distance import CROSS_ENTROPY
-    >>> entropy = AnchorTerm.of(CROSS_ENTROPY, positive=True)
-    >>> gradient, hessian = Gradients([1, 0], None, (entropy, entropy), (0.5, 1.5))(np.zeros(2))
-    >>> gradient.tolist(), hessian.tolist()
-    ([-0.75, 0.25], [0.375, 0.125])
     """
 
     def __init__(

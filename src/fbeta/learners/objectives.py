@@ -15,7 +15,7 @@ from fbeta.learners.fixed_point import costs as costs_at
 from fbeta.learners.gradients import Floats, Gradients
 from fbeta.metrics import AnchorTerm, Confusion, Metric, check_prevalence
 from fbeta.metrics import metric as read_metric
-from fbeta.metrics.distance import CROSS_ENTROPY, FAR
+from fbeta.metrics.distance import CROSS_ENTROPY, FAR, check_q
 
 LOSSES = ("tangent", "surrogate")
 
@@ -36,9 +36,7 @@ class Objective:
         self.metric = read_metric(metric)
         if loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(LOSSES)}; got {loss!r}.")
-        if isinstance(q, str) or not 0.0 <= q <= 1.0:
-            raise ValueError(f"q must lie in [0, 1] (0: logarithm, 1: absolute error); got {q!r}.")
-        self.loss, self.q = loss, float(q)
+        self.loss, self.q = loss, check_q(q)
         self.prevalence = None if prevalence is None else check_prevalence(prevalence)
         if (refusal := self.metric.refusal(self.prevalence)) is not None:
             raise ValueError(refusal)
@@ -104,8 +102,8 @@ class Objective:
         if self.loss == "surrogate" or self.q == 1.0:
             raise ValueError("Only the tangent loss with q < 1 has probabilities in closed form; calibrate the scores.")
         c0, c1 = self.costs
-        p: NDArray[np.float64] = sigmoid((1 - self.q) * np.asarray(scores, dtype=np.float64) - math.log(c1 / c0))
-        return p
+        z = (1 - self.q) * np.asarray(scores, dtype=np.float64) - math.log(c1 / c0)
+        return sigmoid(z)  # type: ignore[no-any-return]
 
     def _score(self, scores: Any, data: Any) -> float:
         """The metric at the loss's own cut, z ≥ 0; rows that are not being fitted move the costs."""
@@ -122,23 +120,21 @@ class Objective:
 
     def _rows(self, data: Any) -> Gradients:
         """The rows of a data set, read once, and again if it was given other weights."""
-        if self._known is None or self._known[0]() is not data or not _same(self._known[1].weight, _weight(data)):
-            self._known = weakref.ref(data), self._gradients(*_labels(data))
-        rows = self._known[1]
-        if self.loss == "tangent":
-            prices = self._prices(rows)
-            if prices != rows.prices:
-                rows.set_prices(prices)
+        known = self._known
+        if known is None or known[0]() is not data or not _same(known[1].weight, _weight(data)):
+            self._known = known = weakref.ref(data), self._gradients(*_labels(data))
+        rows = known[1]
+        prices = self._prices(rows)
+        if prices != rows.prices:
+            rows.set_prices(prices)
         return rows
 
     def _gradients(self, label: Any, weight: Any) -> Gradients:
-        y = np.asarray(label)
-        anchors = CROSS_ENTROPY
-        share = _share(y, weight)
+        anchors, share = CROSS_ENTROPY, _share(label, weight)
         if self.loss == "surrogate":
             anchors = self.metric.anchors(share if self.prevalence is None else self.prevalence)
         negative, positive = (AnchorTerm.of(anchors, positive=one, q=self.q) for one in (False, True))
-        rows = Gradients(y, weight, (negative, positive), (1.0, 1.0))
+        rows = Gradients(label, weight, (negative, positive), (1.0, 1.0))
         rows.set_prices(self._prices(rows))
         return rows
 
@@ -210,15 +206,7 @@ def xgboost_objective(
     return XGBoostObjective(metric, loss=loss, costs=costs, at=at, prevalence=prevalence, q=q)
 
 
-def lightgbm_objective(
-    metric: Metric | str | Any,
-    *,
-    loss: str = "tangent",
-    costs: tuple[float, float] | None = None,
-    at: Confusion | None = None,
-    prevalence: float | None = None,
-    q: float = 0.0,
-) -> LightGBMObjective:
+def lightgbm_objective(metric: Metric | str | Any, **options: Any) -> LightGBMObjective:
     r"""An objective for `lightgbm.train` (``params["objective"]``) and `lightgbm.LGBMModel` (``objective=``).
 
     .. math:: \text{tangent: } c_y\, \frac{1 - f_y^q}{q}, \qquad
@@ -237,7 +225,7 @@ def lightgbm_objective(
 
     Reference: [narasimhan2015], [lee2021]
     """
-    return LightGBMObjective(metric, loss=loss, costs=costs, at=at, prevalence=prevalence, q=q)
+    return LightGBMObjective(metric, **options)
 
 
 def _labels(data: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
@@ -251,7 +239,9 @@ def _weight(data: Any) -> NDArray[Any] | None:
 
 
 def _same(known: NDArray[Any] | None, now: NDArray[Any] | None) -> bool:
-    return known is now if known is None or now is None else np.array_equal(known, now.astype(np.float32, copy=False))
+    if known is None or now is None:
+        return known is now
+    return np.array_equal(known, now.astype(np.float32, copy=False))
 
 
 def _share(label: ArrayLike, weight: ArrayLike | None) -> float:

@@ -1,4 +1,4 @@
-"""Losses that take logits and share one first argument, the metric. One file each, found by being in this folder."""
+"""Losses that take logits and share one first argument, the metric. A file in this folder is found by `get`."""
 
 from __future__ import annotations
 
@@ -11,27 +11,17 @@ try:
 except ImportError as error:  # pragma: no cover
     raise ImportError("fbeta.losses needs PyTorch: pip install 'fbeta[torch]'") from error
 
-from fbeta.losses.any_loss import AnyLoss
-from fbeta.losses.asymmetric import AsymmetricLoss, asymmetric_loss
-from fbeta.losses.bce import BalancedBCELoss, BCELoss, bce_loss
-from fbeta.losses.focal import FocalLoss, focal_loss
-from fbeta.losses.gce import GCELoss
+from fbeta.losses.cross_entropy import BalancedBCELoss, BalancedMAELoss, BCELoss, GCELoss, MAELoss, bce_loss, mae_loss
+from fbeta.losses.focal import AsymmetricLoss, FocalLoss, asymmetric_loss, focal_loss
 from fbeta.losses.ldam import LDAMLoss, ldam_loss
-from fbeta.losses.mae import BalancedMAELoss, MAELoss, mae_loss
 from fbeta.losses.module import Loss, RowLoss
 from fbeta.losses.running import RunningConfusion
-from fbeta.losses.score_oriented import ScoreOrientedLoss
-from fbeta.losses.sigmoid_f1 import SigmoidF1Loss
 from fbeta.losses.soft import CountLoss, SoftLoss, soft_log_loss, soft_loss
+from fbeta.losses.squashed import AnyLoss, ScoreOrientedLoss, SigmoidF1Loss
 from fbeta.losses.surrogate import SurrogateLoss, surrogate_loss
 from fbeta.losses.tangent import TangentLoss, tangent_loss
 from fbeta.metrics import tangent_costs
 from fbeta.spelling import did_you_mean
-
-# A loss is registered by being defined: a file in this folder is enough for `get` to find it.
-for _module in pkgutil.iter_modules(__path__):
-    if not _module.ispkg:
-        importlib.import_module(f"{__name__}.{_module.name}")
 
 __all__ = [
     "AnyLoss",
@@ -67,6 +57,13 @@ __all__ = [
 ]
 
 
+def _discover() -> None:
+    """Import every file in this folder: a loss is registered by being defined."""
+    for module in pkgutil.iter_modules(__path__):
+        if not module.ispkg:
+            importlib.import_module(f"{__name__}.{module.name}")
+
+
 def names() -> list[str]:
     """The names of all losses.
 
@@ -90,3 +87,6 @@ def get(name: str, metric: Any = None, **options: Any) -> Loss:
         hint = did_you_mean(name, Loss.registry, most=2)
         raise ValueError(f"Unknown loss {name!r}.{hint} Choices: {', '.join(names())}.")
     return Loss.registry[name](metric, **options)
+
+
+_discover()

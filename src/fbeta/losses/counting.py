@@ -18,21 +18,13 @@ FEW = 64
 
 
 def hard_decisions(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Call f ≥ ½ (z ≥ 0) positive, and the rest negative.
-
-    >>> hard_decisions(torch.tensor([0.0, -1.0]))
-    (tensor([1., 0.]), tensor([0., 1.]))
-    """
+    """Call f ≥ ½ (z ≥ 0) positive, and the rest negative."""
     yes = (logits >= 0).to(logits.dtype)
     return yes, 1 - yes
 
 
 def soft_decisions(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """The scores f and 1 − f themselves, each to full precision.
-
-    >>> soft_decisions(torch.tensor([0.0]))
-    (tensor([0.5000]), tensor([0.5000]))
-    """
+    """The scores f and 1 − f themselves, each to full precision."""
     return torch.sigmoid(logits), torch.sigmoid(-logits)
 
 
@@ -40,11 +32,6 @@ def cells(batch: Batch, decided: tuple[Tensor, Tensor], *, columns: bool) -> Ten
     r"""Count a batch: TP, FP, FN, TN of decisions.
 
     Shape: ``(4,)``, or ``(4, K)`` if `columns` keeps the last axis apart. Soft counts carry a gradient.
-
-    >>> from fbeta.losses.task import convert
-    >>> b = convert(torch.tensor([2.0, -1.0, 3.0]), torch.tensor([1, 1, 0]))
-    >>> cells(b, hard_decisions(b.logits), columns=False)
-    tensor([1., 1., 1., 0.])
     """
     _, y, w = batch
     yes, no = decided
@@ -60,9 +47,6 @@ def classes(logits: Tensor, target: Tensor, weight: Tensor | None = None, *, ign
 
     Shape: ``(N, C, *)`` and ``(N, *)``; maps of more than `FEW` classes come back as rows. Ignored elements have
     weight 0 and harmless contents.
-
-    >>> classes(torch.tensor([[0.0, 2.0]]), torch.tensor([255]), ignore_index=255)
-    Batch(logits=tensor([[0., 0.]]), target=tensor([0]), weight=tensor([0.]))
     """
     z = logits.to(torch.promote_types(logits.dtype, torch.float32))
     y = target.long()
@@ -80,10 +64,6 @@ def class_cells(batch: Batch, *, columns: bool) -> Tensor:
     """Count a batch of `classes`, each against the rest, where the largest score is called: TP, FP, FN, TN.
 
     Shape: ``(4, C)``, or ``(4,)`` if not `columns`.
-
-    >>> b = classes(torch.tensor([[2.0, 1.0], [3.0, 0.0]]), torch.tensor([0, 1]))
-    >>> class_cells(b, columns=True).tolist()
-    [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
     """
     z, y, w = batch
     # Each map by itself: on a device all pixels would queue for the few places that they are added to.

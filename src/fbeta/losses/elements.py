@@ -28,10 +28,6 @@ def parts(logits: Tensor, target: Tensor, weights: Any = (1.0, 1.0)) -> tuple[Pa
     no part, its loss sees 0 in place of an infinite logit. Where nothing is infinite both have the same logits.
 
     Shape: `logits` and `target` ``(*)``, weights (w₀, w₁) broadcastable; both parts ``(*)``.
-
-    >>> one, zero = parts(torch.tensor([torch.inf, 4.0]), torch.tensor([1.0, 0.5]))
-    >>> one.logits, zero.logits
-    (tensor([inf, 4.]), tensor([0., 4.]))
     """
     w0, w1 = weights
     one, zero = w1 * target, w0 * (1 - target)
@@ -46,22 +42,13 @@ def parts(logits: Tensor, target: Tensor, weights: Any = (1.0, 1.0)) -> tuple[Pa
 
 
 def cast(numbers: Iterable[float | Tensor], dtype: torch.dtype) -> tuple[float | Tensor, ...]:
-    """Numbers as they are, and tensors of numbers in the type of the logits.
-
-    >>> cast((0.5, torch.tensor(2.0).double()), torch.float32)
-    (0.5, tensor(2.))
-    """
+    """Numbers as they are, and tensors of numbers in the type of the logits."""
     return tuple(x.to(dtype) if isinstance(x, Tensor) else x for x in numbers)
 
 
 @dataclass(frozen=True)
 class Blend:
-    """A mixture of two losses, (1 − share)·ℓ₁ + share·ℓ₂.
-
-    >>> blend = Blend(lambda z, y: z, lambda z, y: 2 * z, 0.25)
-    >>> blend(torch.tensor([4.0]), torch.tensor([1.0]))
-    tensor([5.])
-    """
+    """A mixture of two losses, (1 − share)·ℓ₁ + share·ℓ₂."""
 
     kernel: ClassVar[str] = "blend"
     first: Elements

@@ -10,11 +10,7 @@ _ORDINARY = (Tensor, torch.nn.Parameter)
 
 
 def ordinary(*tensors: Tensor | None) -> bool:
-    """Whether tensors have memory: fake, batched and subclassed ones have none, nor has a compiler's.
-
-    >>> ordinary(torch.zeros(2), None)
-    True
-    """
+    """Whether tensors have memory: fake, batched and subclassed ones have none, nor has a compiler's."""
     if torch.compiler.is_compiling() or _functorch.peek_interpreter_stack() is not None:
         return False
     for x in tensors:  # noqa: SIM110  # this is asked several times per step, and a generator takes three times as long
@@ -24,11 +20,7 @@ def ordinary(*tensors: Tensor | None) -> bool:
 
 
 def on_host(*tensors: Tensor | None) -> bool:
-    """Whether the host may look at the numbers without waiting for a device.
-
-    >>> on_host(torch.zeros(2), None)
-    True
-    """
+    """Whether the host may look at the numbers without waiting for a device."""
     for x in tensors:
         if x is not None and not x.is_cpu:
             return False
@@ -36,9 +28,5 @@ def on_host(*tensors: Tensor | None) -> bool:
 
 
 def batched(tensor: Tensor) -> bool:
-    """Whether a gradient stands for several, as in `torch.autograd.grad(..., is_grads_batched=True)`.
-
-    >>> batched(torch.zeros(2))
-    False
-    """
+    """Whether a gradient stands for several, as in `torch.autograd.grad(..., is_grads_batched=True)`."""
     return bool(_functorch.is_legacy_batchedtensor(tensor))

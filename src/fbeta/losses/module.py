@@ -19,6 +19,7 @@ from fbeta.losses.precise import PreciseModule
 from fbeta.losses.rates import read_counts, read_prevalence
 from fbeta.losses.task import TASKS, Reader, margin
 from fbeta.metrics import Confusion, Metric, as_metric
+from fbeta.spelling import register
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -60,14 +61,9 @@ class Loss(PreciseModule, ABC):
 
     def __init_subclass__(cls, *, name: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if name is None:
-            return
-        known = Loss.registry.get(name)
-        # Running a notebook cell twice defines the class twice; another class must not take the name over.
-        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise ValueError(f"A loss named {name!r} exists already ({known.__module__}); choose another name.")
-        cls.name = name
-        Loss.registry[name] = cls
+        if name is not None:
+            register(Loss.registry, name, cls, "loss")
+            cls.name = name
 
     def __init__(
         self,
@@ -233,10 +229,7 @@ class RowLoss(Loss):
 
 @torch.enable_grad()
 def check_formula(metric: Metric) -> None:
-    """Refuse a user's formula that cannot take tensors, before it turns a gradient into a wrong number.
-
-    >>> check_formula(as_metric("mcc"))
-    """
+    """Refuse a user's formula that cannot take tensors, before it turns a gradient into a wrong number."""
     # A point of each of two columns, and the slopes there by autograd and by the metric itself.
     c = [x.double().requires_grad_() for x in torch.tensor([[0.07, 0.2], [0.2, 0.1], [0.03, 0.1], [0.7, 0.6]])]
     try:

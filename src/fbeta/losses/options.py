@@ -48,33 +48,21 @@ def one_of(name: str, value: Any, choices: Iterable[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
 
 
-def check_q(q: Any) -> float:
-    """Read q in [0, 1]."""
-    if isinstance(q, str) or not 0.0 <= q <= 1.0:
-        raise ValueError(f"q must lie in [0, 1] (0: logarithm, 1: absolute error); got {q!r}.")
-    return float(q)
-
-
 def unknown_keyword(loss: type[Loss], keyword: str) -> str:
-    """What to say of a keyword that a loss does not take: what serves instead, or the nearest name.
-
-    >>> from fbeta.losses import BCELoss
-    >>> unknown_keyword(BCELoss, "reduce")
-    "BCELoss takes no reduce: use reduction='mean', 'sum' or 'none'."
-    """
+    """What to say of a keyword that a loss does not take: what serves instead, or the nearest name."""
     if keyword in ELSEWHERE:
         return f"{loss.__name__} takes no {keyword}: {ELSEWHERE[keyword]}."
     makers = [inspect.signature(cls) for cls in loss.__mro__ if hasattr(cls, "uses_metric")]
     known = [p.name for make in makers for p in make.parameters.values() if p.kind is not p.VAR_KEYWORD]
     choices = sorted({*known} - {"self"})
     if keyword in ("weight", "pos_weight"):
-        rows = "rows are weighed in the call, loss(logits, target, weight), and " if keyword == "weight" else ""
+        say = "weighting=(1, w) of BalancedBCELoss or SurrogateLoss counts a positive w times"
         if "weighting" in choices:
-            classes = "weighting=(1, w) counts a positive w times"
+            say = "weighting=(1, w) counts a positive w times"
         elif loss.uses_metric:
-            classes = "class_counts=(negatives, positives) and the metric, for example FBeta(2), weigh the classes"
-        else:
-            classes = "weighting=(1, w) of BalancedBCELoss or SurrogateLoss counts a positive w times"
-        return f"{loss.__name__} takes no {keyword}: {rows}{classes}."
+            say = "class_counts=(negatives, positives) and the metric, for example FBeta(2), weigh the classes"
+        if keyword == "weight":
+            say = f"rows are weighed in the call, loss(logits, target, weight), and {say}"
+        return f"{loss.__name__} takes no {keyword}: {say}."
     hint = did_you_mean(keyword, choices)
     return f"{loss.__name__} takes no {keyword!r}.{hint} Choices: {', '.join(choices)}."

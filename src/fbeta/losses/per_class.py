@@ -20,6 +20,7 @@ class PerClassLoss(RowLoss):
     """
 
     uses_metric = False
+    pair: tuple[float, float] | None = (1.0, 1.0)
     table: Tensor
 
     def keep(self, name: str, numbers: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]) -> None:

@@ -13,12 +13,6 @@ class PreciseModule(nn.Module):
     """A module whose buffers keep their type: `.to(device)` moves them, `.half()` does not round them.
 
     Counts above 65,504 and anchors below 1e-8 do not fit half precision, and a loss must survive `model.half()`.
-
-    >>> import torch
-    >>> module = PreciseModule()
-    >>> module.register_buffer("count", torch.tensor(1e6))
-    >>> module.half().count
-    tensor(1000000.)
     """
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> PreciseModule:

@@ -13,22 +13,14 @@ PATIENCE = timedelta(minutes=5)
 
 
 def group_of(process_group: dist.ProcessGroup | None, sync: bool) -> dist.ProcessGroup | None:
-    """The group to sum over: the one given, else the default group if there is one and `sync` asks for it.
-
-    >>> group_of(None, sync=True) is None
-    True
-    """
+    """The group to sum over: the one given, else the default group if there is one and `sync` asks for it."""
     if not sync or not dist.is_available() or not dist.is_initialized():
         return None
     return dist.group.WORLD if process_group is None else process_group
 
 
 def total(values: Tensor, group: dist.ProcessGroup | None) -> Tensor:
-    """Sum `values` over the ranks of `group`, without gradient.
-
-    >>> total(torch.tensor([1.0, 2.0]), None)
-    tensor([1., 2.])
-    """
+    """Sum `values` over the ranks of `group`, without gradient."""
     if group is None:
         return values.detach()
     summed = values.detach().clone()
@@ -48,9 +40,5 @@ def total(values: Tensor, group: dist.ProcessGroup | None) -> Tensor:
 
 
 def size(group: dist.ProcessGroup | None) -> int:
-    """The number of ranks in `group`; one without a group.
-
-    >>> size(None)
-    1
-    """
+    """The number of ranks in `group`; one without a group."""
     return 1 if group is None else dist.get_world_size(group)

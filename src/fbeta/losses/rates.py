@@ -35,11 +35,7 @@ def _pooled(name: str, values: Array, reader: Reader) -> Array:
 
 
 def read_prevalence(prevalence: Any, reader: Reader) -> Array:
-    """Read the rate of positives: one number, or one per label or class.
-
-    >>> float(read_prevalence(0.1, Reader()))
-    0.1
-    """
+    """Read the rate of positives: one number, or one per label or class."""
     try:
         rates = _numbers(prevalence)
     except (TypeError, ValueError):
@@ -59,13 +55,7 @@ def read_prevalence(prevalence: Any, reader: Reader) -> Array:
 
 
 def read_counts(class_counts: Any, reader: Reader) -> tuple[Array, Array]:
-    """Read the negatives and positives of the training rows, of each column if they are kept apart.
-
-    >>> from collections import Counter
-    >>> negatives, positives = read_counts(Counter([0, 0, 1]), Reader())
-    >>> int(negatives), int(positives)
-    (2, 1)
-    """
+    """Read the negatives and positives of the training rows, of each column if they are kept apart."""
     if isinstance(class_counts, Mapping):
         class_counts = _by_class(class_counts, reader)
     try:

@@ -23,10 +23,6 @@ class Fold:
     """The formula of one step: what is kept of the counts, and what was found added to it.
 
     A column with a count that is not finite is left as it was: one overflowed step must not stay for good.
-
-    >>> import numpy as np
-    >>> [float(x) for x in Fold(memory=None, damping=0.0)(np, np.ones(4), np.array([1.0, 2.0, 3.0, 4.0]))]
-    [2.0, 3.0, 4.0, 5.0]
     """
 
     memory: float | None
@@ -104,6 +100,11 @@ class RunningConfusion(PreciseModule):
         self.register_buffer("counts", torch.zeros(shape, dtype=torch.float64))
         self.register_buffer("pending", torch.zeros(shape, dtype=torch.float64))
         self.waiting = 0
+
+    @classmethod
+    def like(cls, reader: Reader, **options: Any) -> RunningConfusion:
+        """Counts in the columns that a reader keeps apart."""
+        return cls(task=reader.task, num_labels=reader.num_labels, average=reader.average, **options)
 
     @torch.no_grad()
     def count(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:

@@ -87,15 +87,8 @@ class CountLoss(Loss):
         check_formula(self.target_metric)
         self.running = None
         if memory is not None:
-            self.running = RunningConfusion(
-                memory=memory,
-                damping=damping,
-                counts="soft",
-                task=self.task,
-                num_labels=self.num_labels,
-                average=self.average,
-                accumulate=accumulate,
-            )
+            memories = {"memory": memory, "damping": damping, "accumulate": accumulate}
+            self.running = RunningConfusion.like(self.reader, counts="soft", **memories)
         self.remember("population", self.prevalence)
 
     @abstractmethod
@@ -178,8 +171,7 @@ class SoftLoss(CountLoss, name="soft"):
     ) -> None:
         super().__init__(metric, prevalence, memory=memory, damping=damping, accumulate=accumulate, **options)
         one_of("form", form, ("plain", "log"))
-        self.form = form
-        self.terms = None
+        self.form, self.terms = form, None
         if form == "log":
             if self.prevalence is None:
                 raise ValueError("SoftLoss(form='log') needs prevalence (or class_counts): it places the anchors.")
@@ -200,7 +192,8 @@ class SoftLoss(CountLoss, name="soft"):
         axis = -2 if self.columns else None
         weights = torch.stack([w * y, w * (1 - y)])
         masses = weights.flatten(1, -2).sum(1) if self.columns else weights.flatten(1).sum(1)
-        sums = [_log_sum(log_f, weight, axis) for log_f in (F.logsigmoid(z), F.logsigmoid(-z)) for weight in weights]
+        logs = F.logsigmoid(z), F.logsigmoid(-z)
+        sums = [_log_sum(log_f, weight, axis) for log_f in logs for weight in weights]
         if beside is not None:
             rest, lever = (x.to(z.dtype) for x in beside)
             masses = masses + rest[:2] + rest[2:]
@@ -208,11 +201,10 @@ class SoftLoss(CountLoss, name="soft"):
                 torch.logaddexp(with_gradient_times(x, lever), torch.log(r)) for x, r in zip(sums, rest, strict=True)
             ]
         # Of TP, FP, FN, TN. A class that was never seen has no mean; its term is a constant without gradient.
-        means = [
+        one_yes, zero_yes, one_no, zero_no = (
             torch.where(mass != 0, log_sum - torch.log(mass), 0.0)
             for log_sum, mass in zip(sums, (*masses, *masses), strict=True)
-        ]
-        one_yes, zero_yes, one_no, zero_no = means
+        )
         losses = soft_log_loss((one_yes, zero_yes, one_no, zero_no), self.terms(z.dtype))
         return torch.where(masses.sum(0) != 0, losses, 0.0)
 

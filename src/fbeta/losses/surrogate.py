@@ -14,13 +14,14 @@ from torch import Tensor
 from fbeta.losses.elements import Blend, cast, parts
 from fbeta.losses.kernels.plain import Elements
 from fbeta.losses.memory import on_host
-from fbeta.losses.options import Options, check_q, is_number
+from fbeta.losses.options import Options, is_number
 from fbeta.losses.per_class import BalancedLoss
 from fbeta.losses.precise import PreciseModule
 from fbeta.losses.tangent import TangentElements
 from fbeta.losses.task import margin
 from fbeta.losses.weighting import Weighting
 from fbeta.metrics import Anchors, AnchorTerm, Metric
+from fbeta.metrics.distance import check_q
 
 #: The first step at which SurrogateLoss looks whether it is stuck; then at twice as many, and so on.
 FIRST_LOOK = 250
@@ -32,11 +33,6 @@ class AnchorTerms(PreciseModule):
     """The terms of the negative and the positive class, for one column or one per label.
 
     A number that all columns share is a plain one and needs no device; the others are a buffer.
-
-    >>> from fbeta import FBeta
-    >>> negative, positive = AnchorTerms(FBeta(1), prevalence=0.5)(torch.float32)
-    >>> negative.distance, positive.distance
-    (1.0, 0.0)
     """
 
     table: Tensor
@@ -202,9 +198,8 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
 
     @torch.no_grad()
     def _look(self, logits: Tensor, target: Tensor) -> None:
-        if self.task not in ("binary", "softmax2"):
-            return
-        if logits.is_cuda and torch.cuda.is_current_stream_capturing():
+        capturing = logits.is_cuda and torch.cuda.is_current_stream_capturing()
+        if capturing or self.task not in ("binary", "softmax2"):
             return
         z = margin(logits) if self.task == "softmax2" else logits
         if bool((z >= 0).all()) and bool((target == 0).any()):
@@ -227,11 +222,7 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
 
 
 def check_blend(blend: Any) -> float:
-    """Read a share in [0, 1].
-
-    >>> check_blend(0.5)
-    0.5
-    """
+    """Read a share in [0, 1]."""
     if not (is_number(blend) and 0.0 <= blend <= 1.0):
         raise ValueError(f"blend is a share of cross entropy in [0, 1], or None; got {blend!r}.")
     return float(blend)

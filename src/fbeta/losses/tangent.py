@@ -18,11 +18,11 @@ from fbeta.losses.kernels.formula import evaluate
 from fbeta.losses.kernels.plain import Elements, Rows
 from fbeta.losses.memory import on_host
 from fbeta.losses.module import RowLoss, check_formula
-from fbeta.losses.options import Options, check_q, is_number, one_of
+from fbeta.losses.options import Options, is_number, one_of
 from fbeta.losses.running import RunningConfusion
 from fbeta.metrics import Confusion, Metric
 from fbeta.metrics.costs import class_costs, stream_rate, tangent_costs
-from fbeta.metrics.distance import box_cox
+from fbeta.metrics.distance import box_cox, check_q
 
 
 def tangent_loss(
@@ -43,17 +43,14 @@ def tangent_loss(
     Reference: [zhang2018], [narasimhan2015]
     """
     one, zero = parts(logits, target, costs)
-    missed, alarmed = (box_cox(F.logsigmoid(one.logits), q, torch), box_cox(F.logsigmoid(-zero.logits), q, torch))
+    missed = box_cox(F.logsigmoid(one.logits), q, torch)
+    alarmed = box_cox(F.logsigmoid(-zero.logits), q, torch)
     return -one.share * missed - zero.share * alarmed  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
 class TangentElements:
-    """`tangent_loss` at costs (c₀, c₁, q), numbers or tensors: plain torch calls it, compiled kernels know it by name.
-
-    >>> TangentElements((0.25, 0.75, 0.0))(torch.zeros(2), torch.tensor([1.0, 0.0]))
-    tensor([0.5199, 0.1733])
-    """
+    """`tangent_loss` at costs (c₀, c₁, q): plain torch calls it, compiled kernels know it by name."""
 
     kernel: ClassVar[str] = "tangent"
     numbers: Sequence[float | Tensor] | Tensor
@@ -172,19 +169,10 @@ class TangentLoss(RowLoss, name="tangent"):
         self.counting = soft_decisions if counts == "soft" else hard_decisions
         check_formula(self.target_metric)
 
-        def counter() -> RunningConfusion:
-            return RunningConfusion(
-                memory=memory,
-                damping=damping,
-                task=self.task,
-                num_labels=self.num_labels,
-                average=self.average,
-                accumulate=accumulate,
-            )
-
-        self.running = counter()
+        memories = {"memory": memory, "damping": damping, "accumulate": accumulate}
+        self.running = RunningConfusion.like(self.reader, **memories)
         # A point that is handed in says nothing of the training rows: those are counted beside it.
-        self.seen = counter() if counts == "given" else None
+        self.seen = RunningConfusion.like(self.reader, **memories) if counts == "given" else None
         self.register_buffer("_q", torch.tensor(check_q(q), dtype=torch.float64))
         n0, n1 = self.class_counts or (None, None)
         stream = None if n1 is None else n1 / (n0 + n1)

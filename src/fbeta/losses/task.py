@@ -39,9 +39,6 @@ class Reader:
     `check` looks at values as well as shapes: True always (it waits for the device), False never, None where that is
     possible without waiting (on the CPU, outside of compilation and transforms). NaN logits are refused by True
     alone: gradient scaling needs them to pass.
-
-    >>> Reader("softmax2").read(torch.tensor([[0.0, 2.0]]), torch.tensor([1]))
-    Batch(logits=tensor([2.]), target=tensor([1.]), weight=tensor([1.]))
     """
 
     task: str = "binary"
@@ -94,11 +91,7 @@ def convert(
     task: str = "binary",
     ignore_index: int | None = None,
 ) -> Batch:
-    """Bring valid tensors to one form, shape and type.
-
-    >>> convert(torch.tensor([0.5]).half(), torch.tensor([True])).logits.dtype
-    torch.float32
-    """
+    """Bring valid tensors to one form, shape and type."""
     # Half precision holds the input, not the arithmetic.
     dtype = torch.promote_types(logits.dtype, torch.float32)
     z = margin(logits) if task == "softmax2" else logits.to(dtype)
@@ -119,11 +112,7 @@ def convert(
 
 
 def margin(logits: Tensor) -> Tensor:
-    """The one logit z = l₁ − l₀ of two softmax columns, in at least single precision.
-
-    >>> margin(torch.tensor([[1.0, 3.0]]))
-    tensor([2.])
-    """
+    """The one logit z = l₁ − l₀ of two softmax columns, in at least single precision."""
     z = logits.to(torch.promote_types(logits.dtype, torch.float32))
     return z[:, 1] - z[:, 0]
 
@@ -157,10 +146,7 @@ def keeps(target: Tensor, ignore_index: int) -> Tensor:
 def check_shapes(
     logits: Tensor, target: Tensor, weight: Tensor | None, task: str = "binary", num_labels: int | None = None
 ) -> None:
-    """Refuse tensors whose types or shapes do not fit the task, and say what would.
-
-    >>> check_shapes(torch.zeros(2), torch.tensor([1, 0]), None)
-    """
+    """Refuse tensors whose types or shapes do not fit the task, and say what would."""
     for name, x in (("logits", logits), ("target", target), ("weight", weight)):
         if x is not None and not isinstance(x, Tensor):
             raise TypeError(f"{name} must be a tensor; got {type(x).__name__}. Use torch.as_tensor({name}).")
@@ -217,10 +203,7 @@ def check_values(
     last: int = 1,
     nan: bool = False,
 ) -> None:
-    """Refuse targets outside [0, last], weights that are not finite and zero or more, and with `nan` NaN logits.
-
-    >>> check_values(torch.zeros(2), torch.tensor([1, 0]))
-    """
+    """Refuse targets outside [0, last], weights that are not finite and zero or more, and with `nan` NaN logits."""
     if ignore_index is None and not nan and _within(target, last) and (weight is None or _within(weight)):
         return  # the usual case, in one look at each
     kept = torch.ones_like(target, dtype=torch.bool) if ignore_index is None else keeps(target, ignore_index)

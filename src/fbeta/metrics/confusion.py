@@ -148,11 +148,7 @@ class Confusion:
 
 
 def called(scores: Cell, cut: Cell) -> Cell:
-    """Which scores a cut calls positive: those at or above it, and none, however large, at a cut of +inf.
-
-    >>> called(0.5, 0.5), called(math.inf, math.inf)
-    (True, False)
-    """
+    """Which scores a cut calls positive: those at or above it, and none, however large, at a cut of +inf."""
     return (scores >= cut) & (cut < math.inf)
 
 

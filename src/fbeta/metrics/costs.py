@@ -94,9 +94,6 @@ def stream_rate(population: Cell, told: Cell, seen: Confusion) -> Cell:
     """The rate of positives in the training rows: told, else counted, else the population's.
 
     Counts serve once both classes were seen. None where the population's rate is unknown: the rows are the population.
-
-    >>> stream_rate(0.1, None, Confusion(tp=2.0, fp=1.0, fn=1.0, tn=2.0))
-    0.5
     """
     if population is None or told is not None:
         return None if population is None else told

@@ -6,7 +6,13 @@ same pass, its derivative in one direction. The parts may be floats, NumPy array
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
+
+
+def _comparison(compare: Callable[[Any, Any], Any]) -> Any:
+    return lambda self, other: Dual(compare(self.value, lift(other).value))
 
 
 class Dual:
@@ -63,23 +69,12 @@ class Dual:
     __rmul__ = __mul__
 
     # A formula may ask of a value whether it is zero and go on calculating with the answer, or branch on it.
-    def __eq__(self, other: object) -> Dual:  # type: ignore[override]
-        return Dual(self.value == lift(other).value)
-
-    def __ne__(self, other: object) -> Dual:  # type: ignore[override]
-        return Dual(self.value != lift(other).value)
-
-    def __lt__(self, other: Any) -> Dual:
-        return Dual(self.value < lift(other).value)
-
-    def __le__(self, other: Any) -> Dual:
-        return Dual(self.value <= lift(other).value)
-
-    def __gt__(self, other: Any) -> Dual:
-        return Dual(self.value > lift(other).value)
-
-    def __ge__(self, other: Any) -> Dual:
-        return Dual(self.value >= lift(other).value)
+    __eq__ = _comparison(operator.eq)
+    __ne__ = _comparison(operator.ne)
+    __lt__ = _comparison(operator.lt)
+    __le__ = _comparison(operator.le)
+    __gt__ = _comparison(operator.gt)
+    __ge__ = _comparison(operator.ge)
 
     def __bool__(self) -> bool:
         return bool(self.value)
@@ -104,9 +99,5 @@ def _times(slope: Any, by: Any) -> Any:
 
 
 def lift(x: Any) -> Dual:
-    """Read a plain number as a dual one with slope zero.
-
-    >>> lift(2.0)
-    Dual(2.0, 0.0)
-    """
+    """Read a plain number as a dual one with slope zero."""
     return x if isinstance(x, Dual) else Dual(x)

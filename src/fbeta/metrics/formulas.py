@@ -303,12 +303,11 @@ class Cost(Metric):
         return -(self.fp * c.fp + self.fn * c.fn + self.tp * c.tp + self.tn * c.tn), c.total
 
 
-def _check_number(name: str, value: Any, above: float | None = None, below: float = math.inf, hint: str = "") -> None:
-    bad = isinstance(value, bool | str) or not _is_finite(value) or (above is not None and value <= above)
-    bad = bad or value >= below
-    if bad:
-        bound = "" if above is None else f" above {above:g}"
-        raise ValueError(f"{name} must be a finite number{bound}; got {value!r}." + (f" ({hint}.)" if hint else ""))
+def _check_number(name: str, value: Any, above: float = -math.inf, below: float = math.inf, hint: str = "") -> None:
+    if isinstance(value, bool | str) or not _is_finite(value) or not above < value < below:
+        bound = f" above {above:g}" if math.isfinite(above) else ""
+        hint = f" ({hint}.)" if hint else ""
+        raise ValueError(f"{name} must be a finite number{bound}; got {value!r}.{hint}")
 
 
 def _is_finite(value: Any) -> bool:

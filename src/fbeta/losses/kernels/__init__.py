@@ -11,17 +11,12 @@ from __future__ import annotations
 import functools
 import os
 import warnings
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 from torch.autograd import forward_ad
 
 from fbeta.losses.kernels.compiled import CompiledRows
 from fbeta.losses.memory import ordinary
-
-if TYPE_CHECKING:
-    from fbeta.losses.kernels.cpu import CpuRows
-    from fbeta.losses.kernels.cuda import CudaRows
 
 #: Set FBETA_FUSED=0 to stay with plain torch.
 ENABLED = os.environ.get("FBETA_FUSED", "1") != "0"
@@ -33,10 +28,6 @@ def compiled_rows(
     """Rows that a compiled kernel takes as they are, or None for plain torch.
 
     `check` looks at the values of targets and weights where that costs nothing, which is on the CPU.
-
-    >>> import torch
-    >>> compiled_rows(torch.zeros(3, dtype=torch.float16), torch.zeros(3), None) is None
-    True
     """
     if not ENABLED or not ordinary(z, y, w) or forward_ad._current_level >= 0:
         return None
@@ -44,26 +35,19 @@ def compiled_rows(
         return None  # kernels know no gradient by targets or weights
     if z.is_neg() or y.is_neg() or (w is not None and w.is_neg()):
         return None  # torch's negative bit: memory says the opposite
-    if z.is_cpu:
-        cpu = _cpu()
-        if cpu is not None and cpu.supports(z, y, w):
-            return cpu(z, y, w, ignore_index, check)
-    elif z.is_cuda:
-        cuda = _cuda()
-        if cuda is not None and cuda.supports(z, y, w):
-            return cuda(z, y, w, ignore_index)
-    return None
+    rows = _cpu() if z.is_cpu else _cuda() if z.is_cuda else None
+    return rows(z, y, w, ignore_index, check) if rows is not None and rows.supports(z, y, w) else None
 
 
 @functools.cache
-def _cpu() -> type[CpuRows] | None:
+def _cpu() -> type[CompiledRows] | None:
     from fbeta.losses.kernels.cpu import CpuRows, available
 
     return CpuRows if available() else None
 
 
 @functools.cache
-def _cuda() -> type[CudaRows] | None:
+def _cuda() -> type[CompiledRows] | None:
     try:
         from fbeta.losses.kernels.cuda import CudaRows
     except ImportError:

@@ -19,16 +19,32 @@ from fbeta.losses.task import convert
 class CompiledRows(Rows, ABC):
     """Rows that a compiled kernel reads as they are: logits z, targets y, weights w or None, an ignored target.
 
-    A kernel computes elements that it knows by name; others, and second derivatives, go through plain torch.
+    A kernel computes elements that it knows by name; others, and second derivatives, go through plain torch. `check`
+    asks the same pass whether targets and weights are valid, where that costs nothing: on the CPU.
     """
 
     #: Names of elements that there is a kernel for.
     knows: frozenset[str]
 
-    def __init__(self, z: Tensor, y: Tensor, w: Tensor | None, ignore_index: int | None) -> None:
-        self.z, self.y, self.w, self.ignore_index = z, y, w, ignore_index
+    def __init__(self, z: Tensor, y: Tensor, w: Tensor | None, ignore_index: int | None, check: bool = False) -> None:
+        self.z, self.y, self.w, self.ignore_index, self.check = z, y, w, ignore_index, check
         if w is None and ignore_index is None:
             self.known = float(z.numel())
+
+    @staticmethod
+    @abstractmethod
+    def reads(z: Tensor, y: Tensor, w: Tensor | None) -> bool:
+        """Whether the kernels know the types of these tensors."""
+
+    @classmethod
+    def supports(cls, z: Tensor, y: Tensor, w: Tensor | None = None) -> bool:
+        """Whether the kernels take these tensors as they are: known types, one device and shape, no gaps."""
+        if not cls.reads(z, y, w):
+            return False
+        for x in (z, y) if w is None else (z, y, w):
+            if x.device != z.device or x.layout != torch.strided or x.shape != z.shape or not x.is_contiguous():
+                return False
+        return True
 
     @abstractmethod
     def run(self, kernel: str, numbers: Any, soft: bool, factor: float, gradient: bool) -> tuple[Any, Tensor | None]:
@@ -96,7 +112,8 @@ class CompiledLoss(torch.autograd.Function):
         """Hand over the gradient, scaled where the incoming one is not 1."""
         rows = ctx.work.rows
 
-        def again() -> CompiledRows:  # only where it is needed: torch refuses tensors that were changed in place
+        # Only where it is needed: torch refuses tensors that were changed in place.
+        def again() -> CompiledRows:
             return type(rows)(*ctx.saved_tensors, rows.ignore_index)  # type: ignore[no-any-return]
 
         if torch.is_grad_enabled():  # a second derivative is wanted

@@ -37,30 +37,14 @@ class _Input(Structure):
 
 
 class CpuRows(CompiledRows):
-    """Contiguous float32 or bfloat16 logits on the CPU; targets also bool, uint8, int32 or int64; weights float32.
-
-    The same pass looks whether targets and weights are valid, if `check` asks for it.
-
-    >>> z, y = torch.zeros(3), torch.tensor([True, False, True])
-    >>> CpuRows.supports(z, y), CpuRows.supports(z.double(), y)
-    (True, False)
-    """
+    """Contiguous float32 or bfloat16 logits on the CPU; targets also bool, uint8, int32 or int64; weights float32."""
 
     knows = frozenset({"tangent", "surrogate", "blend", "linear"})
 
-    def __init__(self, z: Tensor, y: Tensor, w: Tensor | None, ignore_index: int | None, check: bool = False) -> None:
-        super().__init__(z, y, w, ignore_index)
-        self.check = check
-
     @staticmethod
-    def supports(z: Tensor, y: Tensor, w: Tensor | None = None) -> bool:
-        """Whether `cpu.c` reads these tensors."""
-        if z.dtype not in LOGITS or y.dtype not in TARGETS or (w is not None and w.dtype != torch.float32):
-            return False
-        for x in (z, y) if w is None else (z, y, w):
-            if not x.is_cpu or x.layout != torch.strided or x.shape != z.shape or not x.is_contiguous():
-                return False
-        return True
+    def reads(z: Tensor, y: Tensor, w: Tensor | None) -> bool:
+        """Whether `cpu.c` knows the types of these tensors."""
+        return z.dtype in LOGITS and y.dtype in TARGETS and (w is None or w.dtype == torch.float32)
 
     def run(
         self, kernel: str, numbers: Any, soft: bool, factor: float, gradient: bool
@@ -73,8 +57,10 @@ class CpuRows(CompiledRows):
         if kernel == "surrogate":
             terms, weights = numbers
             negative, positive = terms.plain
-            return self._call(_library().fbeta_surrogate, grad, (*negative, *positive, *weights, factor)), grad
-        return self._call(_library().fbeta_tangent, grad, (*numbers, factor, soft)), grad
+            function, parameters = _library().fbeta_surrogate, (*negative, *positive, *weights, factor)
+        else:
+            function, parameters = _library().fbeta_tangent, (*numbers, factor, soft)
+        return self._call(function, grad, parameters), grad
 
     def _blend(
         self, first: Any, second: Any, share: float, soft: bool, factor: float, gradient: bool
@@ -96,7 +82,7 @@ class CpuRows(CompiledRows):
         factor = float(by)
         return gradient if factor == 1.0 else gradient.mul_(factor)
 
-    def _call(self, function: Any, grad: Tensor | None, numbers: Any = ()) -> list[float]:
+    def _call(self, function: Any, grad: Tensor | None, numbers: Any) -> list[float]:
         z, y, w, ignore = self.z, self.y, self.w, self.ignore_index
         sums, params = SUMS(), (c_double * len(numbers))(*numbers)
         rows = _Input(
@@ -120,25 +106,21 @@ class CpuRows(CompiledRows):
 
 def available() -> bool:
     """Whether the compiled library is there and loads."""
-    return _load(LIBRARY) is not None
+    return _library() is not None
 
 
 def _library() -> Any:
-    library = _load(LIBRARY)
-    if library is None:
-        raise RuntimeError(
-            f"The compiled losses are missing ({LIBRARY.name}): build fbeta with a C compiler, or set FBETA_FUSED=0."
-        )
-    return library
+    return _load(LIBRARY)
 
 
 @functools.cache
 def _load(path: Path) -> ctypes.CDLL | None:
     """The library, with the types of its functions; None where it is missing or does not fit this machine."""
+    numbers = POINTER(c_double)
     try:
         library = ctypes.CDLL(str(path))
         for function in (library.fbeta_surrogate, library.fbeta_tangent):
-            function.restype, function.argtypes = (None, [POINTER(_Input), POINTER(c_double), POINTER(c_double)])
+            function.restype, function.argtypes = None, [POINTER(_Input), numbers, numbers]
         library.fbeta_source.restype = c_char_p
         library.fbeta_level.argtypes = [c_int]
     except (OSError, AttributeError):

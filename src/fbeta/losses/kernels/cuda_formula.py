@@ -44,12 +44,7 @@ _NUMBERS = itertools.count()
 
 
 def source(formula: Callable[..., Any], sizes: tuple[int | None, ...]) -> tuple[str, int]:
-    """The kernel's source, and how many numbers it stores.
-
-    >>> text, results = source(lambda xp, x: (2 * x,), (0,))
-    >>> [line.strip() for line in text.splitlines()[-4:]], results
-    (['a0 = tl.load(p0)', 'v0 = 2.0 * a0', 'tl.store(out + 0, v0)', ''], 1)
-    """
+    """The kernel's source, and how many numbers it stores."""
     arguments, lines, results = trace(formula, sizes)
     loads = []
     for i, names in enumerate(arguments):

@@ -28,9 +28,6 @@ def evaluate(
     Without `columns` arguments are numbers or short vectors, and so are the results: floats where the host has the
     arguments, else a tensor with one entry per result. With `columns` they have one more axis, and results are tensors
     (or floats where they have no axis). `out`, if given, is overwritten with the results.
-
-    >>> evaluate(lambda xp, x: (x[0] + x[1], x[0] * x[1]), torch.tensor([2.0, 3.0]))
-    (5.0, 6.0)
     """
     tensors = [x for x in arguments if isinstance(x, Tensor)]
     results: Any = None
@@ -38,9 +35,11 @@ def evaluate(
         if not columns:
             results = _in_floats(formula, [x.tolist() if isinstance(x, Tensor) else x for x in arguments])
         if results is None:
-            results = _in_numpy(formula, arguments)
-            results = (torch.from_numpy(x) if np.ndim(x) else float(x) for x in results)
-            results = tuple(results)
+            with np.errstate(all="ignore"):
+                # [()] makes a number of an array without axes: quicker.
+                given = (None if x is None else np.asarray(x, dtype=np.float64)[()] for x in arguments)
+                found = formula(np, *given)
+            results = tuple(torch.from_numpy(x) if np.ndim(x) else float(x) for x in found)
         if out is not None:
             out.numpy()[...] = [np.asarray(x) for x in results] if columns else results
         return results  # type: ignore[no-any-return]
@@ -63,12 +62,6 @@ def _in_floats(formula: Formula, values: list[Any]) -> tuple[float, ...] | None:
         return None if function is None else function(*values)
     except (ArithmeticError, ValueError):
         return None  # a user's formula divides by zero: NumPy goes on with infinity or NaN
-
-
-def _in_numpy(formula: Formula, arguments: Sequence[Argument]) -> Sequence[Any]:
-    with np.errstate(all="ignore"):
-        # [()] makes a number of an array without axes: quicker.
-        return formula(np, *(None if x is None else np.asarray(x, dtype=np.float64)[()] for x in arguments))
 
 
 @functools.lru_cache(maxsize=256)

@@ -29,11 +29,6 @@ class SoftScore:
 
     As a formula (see `fbeta.losses.kernels.formula`) it gives the value, 0 if nothing was counted, and the costs of the
     tangent loss that has its gradient: c₀ = ∂/∂FP − ∂/∂TN, c₁ = ∂/∂FN − ∂/∂TP, and q = 1.
-
-    >>> from fbeta import FBeta
-    >>> import numpy as np
-    >>> [float(x) for x in SoftScore(FBeta(1))(np, np.array([3.0, 1.0, 1.0, 5.0]), None)]
-    [0.25, 0.09375, 0.15625, 1.0]
     """
 
     metric: Metric
@@ -60,12 +55,7 @@ class Beside(NamedTuple):
 
 
 class Rows:
-    """Rows in plain torch, which differentiates, compiles and transforms them as it does everything.
-
-    >>> rows = Rows(Batch(torch.zeros(2), torch.tensor([1.0, 0.0]), torch.ones(2)))
-    >>> rows.weigh(lambda z, y: (z - y) ** 2).loss(0.5)
-    tensor(0.5000)
-    """
+    """Rows in plain torch, which differentiates, compiles and transforms them as it does everything."""
 
     #: Σw, where the host knows it before it has looked at the rows.
     known: float | None = None
@@ -154,13 +144,7 @@ def with_gradient_times(x: Tensor, lever: Tensor) -> Tensor:
 
 
 def reported(mine: Tensor, value: Tensor) -> Tensor:
-    """A value with the gradient of another: what a rank reports, and what it trains with.
-
-    >>> x = torch.tensor(2.0, requires_grad=True)
-    >>> loss = reported(3 * x, torch.tensor(1.0))
-    >>> loss.item(), torch.autograd.grad(loss, x)[0].item()
-    (1.0, 3.0)
-    """
+    """A value with the gradient of another: what a rank reports, and what it trains with."""
     found: Tensor = _Reported.apply(mine, value)  # type: ignore[no-untyped-call]
     return found
 

@@ -15,13 +15,7 @@ from typing import Any, NamedTuple
 
 
 class Symbol:
-    """A number that is not known yet: arithmetic with it writes a line of code.
-
-    >>> lines = []
-    >>> x = Symbol(lines, "x")
-    >>> (2 * x + 1).name, lines
-    ('v1', ['v0 = 2.0 * x', 'v1 = v0 + 1.0'])
-    """
+    """A number that is not known yet: arithmetic with it writes a line of code."""
 
     __array_ufunc__ = None
 
@@ -131,11 +125,7 @@ def trace(formula: Callable[..., Sequence[Any]], sizes: tuple[int | None, ...]) 
 def written(
     formula: Callable[..., Sequence[Any]], sizes: tuple[int | None, ...]
 ) -> Callable[..., tuple[float, ...]] | None:
-    """The formula as a function of floats and lists of them; None if it cannot be traced.
-
-    >>> written(lambda xp, x: (xp.where(x > 1, x, 2 * x),), (0,))(3.0)
-    (3.0,)
-    """
+    """The formula as a function of floats and lists of them; None if it cannot be traced."""
     try:
         arguments, lines, results = trace(formula, sizes)
     except (TypeError, ValueError, AttributeError, ZeroDivisionError):

@@ -1,0 +1,147 @@
+"""Cross entropy and absolute error, plain and class-balanced, and the generalised cross entropy between the two."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from torch import Tensor
+
+from fbeta.losses.kernels.plain import Elements
+from fbeta.losses.options import Options
+from fbeta.losses.per_class import BalancedLoss, PerClassLoss
+from fbeta.losses.tangent import TangentElements, tangent_loss
+from fbeta.metrics.distance import check_q
+
+
+def bce_loss(logits: Tensor, target: Tensor, weights: tuple[float | Tensor, float | Tensor] = (1.0, 1.0)) -> Tensor:
+    r"""Cross entropy of logits, element by element.
+
+    .. math:: \ell(z, y) = -w_1 y \log f - w_0 (1 - y) \log(1 - f), \qquad f = \operatorname{sigmoid}(z)
+
+    Shape: `logits` and `target` ``(*)`` alike, weights (w₀, w₁) numbers or broadcastable; result ``(*)``.
+
+    >>> bce_loss(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 0.0]))
+    tensor([0.6931, 2.1269])
+
+    Reference: [lee2021], eq. bce_loss
+    """
+    return tangent_loss(logits, target, weights, q=0.0)
+
+
+def mae_loss(logits: Tensor, target: Tensor, weights: tuple[float | Tensor, float | Tensor] = (1.0, 1.0)) -> Tensor:
+    r"""Absolute error summed over both class probabilities, element by element.
+
+    .. math:: \ell(z, y) = w_y \lVert e_y - (f_0, f_1) \rVert_1 = w_y (2 - 2 f_y),
+              \qquad f_1 = \operatorname{sigmoid}(z) = 1 - f_0
+
+    Shape: `logits` and `target` ``(*)`` alike, weights (w₀, w₁) numbers or broadcastable; result ``(*)``.
+
+    >>> mae_loss(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 0.0]))
+    tensor([1.0000, 1.7616])
+
+    Reference: [lee2021], eq. mae_loss; [ghosh2017]
+    """
+    w0, w1 = weights
+    return tangent_loss(logits, target, (2.0 * w0, 2.0 * w1), q=1.0)
+
+
+class GCELoss(PerClassLoss, name="gce"):
+    r"""Generalised cross entropy; `tangent_loss` with equal costs is its function of elements.
+
+    .. math:: L = \frac1n \sum_i \frac{1 - f_{y_i}^q}{q}, \qquad f_1 = \operatorname{sigmoid}(z) = 1 - f_0
+
+    `q` in [0, 1]: 0 is cross entropy (the limit), 1 half the paper's absolute error, 0.7 what [zhang2018] uses
+    throughout. Other arguments: see `Loss`. The metric is remembered, not used.
+
+    Shape: `logits` and `target` as the task says; result ``()``, or the target's shape if reduction is "none".
+
+    >>> GCELoss(q=0.5)(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 0.0]))
+    tensor(0.9476)
+
+    Reference: [zhang2018]
+    """
+
+    def __init__(
+        self, metric: Any = None, prevalence: Any = None, *, q: float = 0.7, **options: Unpack[Options]
+    ) -> None:
+        super().__init__(metric, prevalence, **options)
+        self.q = check_q(q)
+
+    def elements(self) -> Elements:
+        """The tangent loss with equal costs."""
+        return TangentElements((*self.by_task((1.0, 1.0)), self.q))
+
+
+class BCELoss(PerClassLoss, name="bce"):
+    r"""Binary cross entropy of logits.
+
+    .. math:: L = -\frac1n \sum_i \log f_{y_i}, \qquad f_1 = \operatorname{sigmoid}(z) = 1 - f_0
+
+    No options of its own: see `Loss`. The metric is remembered, not used.
+
+    Shape: `logits` and `target` as the task says; result ``()``, or the target's shape if reduction is "none".
+
+    >>> BCELoss()(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 0.0]))
+    tensor(1.4100)
+
+    Reference: [lee2021], eq. bce_loss
+    """
+
+    def elements(self) -> Elements:
+        """Cross entropy under class weights, if there are any: `bce_loss`."""
+        return TangentElements((*self.by_task(self.numbers), 0.0))
+
+
+class BalancedBCELoss(BalancedLoss, BCELoss, name="balanced-bce"):
+    r"""Binary cross entropy in which both classes have the same total weight.
+
+    .. math:: L = -\frac1n \sum_i \frac{n}{n_{y_i}} \log f_{y_i}
+
+    `weighting`, `effective_beta`: see `BalancedLoss`; other arguments: see `Loss`. It is the surrogate loss of
+    the G-mean.
+
+    Shape: `logits` and `target` as the task says; result ``()``, or the target's shape if reduction is "none".
+
+    >>> BalancedBCELoss(prevalence=0.1)(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 0.0]))
+    tensor(4.6474)
+
+    Reference: [lee2021], eq. bce_cbloss
+    """
+
+
+class MAELoss(PerClassLoss, name="mae"):
+    r"""Mean absolute error of the class probabilities, as the paper counts it (twice \|y − f\|).
+
+    .. math:: L = \frac1n \sum_i (2 - 2 f_{y_i}), \qquad f_1 = \operatorname{sigmoid}(z) = 1 - f_0
+
+    No options of its own: see `Loss`. The metric is remembered, not used. It is the surrogate loss of accuracy.
+
+    Shape: `logits` and `target` as the task says; result ``()``, or the target's shape if reduction is "none".
+
+    >>> MAELoss()(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 0.0]))
+    tensor(1.3808)
+
+    Reference: [lee2021], eq. mae_loss; [ghosh2017]
+    """
+
+    def elements(self) -> Elements:
+        """Absolute error under class weights, if there are any: `mae_loss`."""
+        w0, w1 = self.numbers
+        return TangentElements((*self.by_task((2.0 * w0, 2.0 * w1)), 1.0))
+
+
+class BalancedMAELoss(BalancedLoss, MAELoss, name="balanced-mae"):
+    r"""Mean absolute error in which both classes have the same total weight.
+
+    .. math:: L = \frac1n \sum_i \frac{n}{n_{y_i}} (2 - 2 f_{y_i})
+
+    `weighting`, `effective_beta`: see `BalancedLoss`; other arguments: see `Loss`. It is twice the surrogate
+    loss of balanced accuracy.
+
+    Shape: `logits` and `target` as the task says; result ``()``, or the target's shape if reduction is "none".
+
+    >>> BalancedMAELoss(prevalence=0.1)(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 0.0]))
+    tensor(5.9787)
+
+    Reference: [lee2021], eq. mae_cbloss
+    """
