@@ -241,7 +241,8 @@ def test_a_network_in_files():
 
 
 def test_models_are_found_by_name():
-    assert models.names()[:2] == ["linear", "mlp"]
+    known = models.names()
+    assert known.index("linear") < known.index("mlp")
     with pytest.raises(ValueError, match="Unknown model 'liner'. Did you mean 'linear'"):
         models.get("liner")
     with pytest.raises(ValueError, match="A model named 'mlp' exists already"):

@@ -329,7 +329,7 @@ def test_catalogue_covers_the_registry():
     assert {type(m) for m in METRICS} - {type(metric(steep_f1))} == {
         c for c in Metric.registry.values() if c.__module__ == "fbeta.metrics.formulas"
     }
-    assert len(ANCHORED) == 11
+    assert len(ANCHORED) >= 11
 
 
 def test_integer_cells_do_not_overflow():

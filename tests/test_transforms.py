@@ -11,6 +11,7 @@ import torch.autograd.forward_ad as forward_ad
 from catalogue import LOSSES, batch
 from fbeta import FBeta, RunningConfusion, SoftLoss, SurrogateLoss, TangentLoss, losses
 from fbeta.losses import kernels
+from fbeta.spelling import import_modules
 
 same = torch.testing.assert_close
 
@@ -204,7 +205,7 @@ def test_a_file_in_the_folder_is_found_by_name(tmp_path, monkeypatch):
     before = dict(found)
     monkeypatch.setattr(losses, "__path__", [*losses.__path__, str(tmp_path)])
     try:
-        losses._discover()
+        import_modules("fbeta.losses", losses.__path__)
         assert losses.get("brier")(torch.zeros(2), torch.ones(2)) == 0.25
     finally:
         sys.modules.pop("fbeta.losses.brier", None)

@@ -19,7 +19,7 @@ def calibrated(n, rng, slope=1.0, offset=-2.0):
 
 
 def test_rules_have_names_and_specs():
-    assert rules.names() == ["constant", "exact", "plugin", "shrunk"]
+    assert {"constant", "exact", "plugin", "shrunk"} <= set(rules.names())
     for name in rules.names():
         assert read_rule(str(read_rule(name))) == read_rule(name)
     assert read_rule("shrunk:half=7,calibrate=0") == read_rule(str(read_rule("shrunk:half=7,calibrate=0")))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import importlib
+import pkgutil
 from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
@@ -21,6 +23,20 @@ def register(registry: dict[str, Any], name: str, cls: type, what: str) -> None:
     if there is not None and (there.__module__, there.__qualname__) != (cls.__module__, cls.__qualname__):
         raise ValueError(f"A {what} named {name!r} exists already ({there.__module__}); rename yours.")
     registry[name] = cls
+
+
+def import_modules(package: str, folder: Iterable[str]) -> None:
+    """Import every module of a package, so that what they define is registered: a new file is enough to be found.
+
+    `folder` is the package's `__path__`.
+
+    >>> import email.mime
+    >>> import_modules("email.mime", email.mime.__path__)
+    >>> email.mime.text.MIMEText.__name__
+    'MIMEText'
+    """
+    for module in pkgutil.iter_modules(folder):
+        importlib.import_module(f"{package}.{module.name}")
 
 
 def read_options(cls: Any, text: str) -> dict[str, Any]:

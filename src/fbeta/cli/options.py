@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,14 +15,6 @@ if TYPE_CHECKING:
 
     from fbeta.artifact import Model
     from fbeta.tables import Table
-
-#: What could be asked, without the imports that asking costs; a test holds them against the real ones.
-LOSSES = (
-    *("anyloss", "asymmetric", "balanced-bce", "balanced-mae", "bce", "focal", "gce", "ldam", "mae"),
-    *("score-oriented", "sigmoid-f1", "soft", "surrogate", "tangent"),
-)
-MODELS = ("linear", "mlp", "xgboost", "lightgbm")
-RULES = ("shrunk", "exact", "plugin", "constant")
 
 #: What is read where no table is given: scikit-learn's digits, and whether one is an 8.
 DEMO, DEMO_POSITIVE = "digits", "8"
@@ -97,16 +90,31 @@ def tables(incomplete: str) -> list[str]:
     return [name for name in shown if name.startswith(incomplete)] + datasets(incomplete)
 
 
-def _list_of(choices: tuple[str, ...]) -> Callable[[str], list[str]]:
-    def complete(incomplete: str) -> list[str]:
-        """Complete the last name of a list that is separated by commas."""
-        before, comma, last = incomplete.rpartition(",")
-        return [f"{before}{comma}{name}" for name in choices if name.startswith(last)]
-
-    return complete
+def losses(incomplete: str) -> list[str]:
+    """Losses, as their files name them: importing them would import torch, which takes seconds."""
+    files = sorted(Path(__file__).parents[1].glob("losses/*.py"))
+    found = [name for file in files for name in re.findall(r"^class .*\bname=\"(.+)\"\):$", file.read_text(), re.M)]
+    return _last_of_list(incomplete, sorted(found))
 
 
-losses, models, rules = map(_list_of, (LOSSES, MODELS, RULES))
+def models(incomplete: str) -> list[str]:
+    """Models that are installed."""
+    from fbeta.learners import models
+
+    return _last_of_list(incomplete, models.names())
+
+
+def rules(incomplete: str) -> list[str]:
+    """Rules for a cut."""
+    from fbeta.decisions import rules
+
+    return _last_of_list(incomplete, rules.names())
+
+
+def _last_of_list(incomplete: str, choices: list[str]) -> list[str]:
+    """Complete the last name of a list that is separated by commas."""
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in choices if name.startswith(last)]
 
 
 def names(given: str | None) -> list[str] | None:
@@ -125,9 +133,9 @@ Target = Annotated[str | None, typer.Option(help="The column to predict.")]
 Positive = Annotated[str | None, typer.Option(help="The positive class; the rarer one if not given.")]
 METRIC = "A spec such as fbeta:beta=2; an unknown name lists them."
 MetricSpec = Annotated[str, typer.Option(help=METRIC, autocompletion=metrics)]
-_MODELS = "linear, mlp, xgboost, lightgbm; those installed if not given."
+_MODELS = "Names such as linear,xgboost; all that are installed if not given."
 Models = Annotated[str | None, typer.Option("--models", "--model", help=_MODELS, autocompletion=models)]
-_LOSSES = "Names of losses; a sensible six if not given."
+_LOSSES = "Names such as bce,tangent; a sensible six if not given."
 Losses = Annotated[str | None, typer.Option("--losses", "--loss", help=_LOSSES, autocompletion=losses)]
 Group = Annotated[str | None, typer.Option(help="Rows with one value of this column stay together.")]
 Time = Annotated[
@@ -136,6 +144,6 @@ Time = Annotated[
 Drop = Annotated[list[str] | None, typer.Option(help="Leave columns out; with commas between, or repeated.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
-RULE = "How cuts are chosen: shrunk, exact, plugin, constant."
+RULE = "How cuts are chosen, such as shrunk or exact; an unknown name lists all."
 RuleSpec = Annotated[str, typer.Option(help=RULE, autocompletion=rules)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the data instead of the text.")]

@@ -1,4 +1,7 @@
-"""What a score is: confusion-matrix metrics, each one formula, from which slopes, pole and costs follow."""
+"""What a score is: confusion-matrix metrics, each one formula, from which slopes, pole and costs follow.
+
+A metric is registered by being defined: a new file in this folder is found by the name of its class.
+"""
 
 from fbeta.metrics.anchors import Anchors, Pole
 from fbeta.metrics.confusion import Cell, Confusion, divide, root
@@ -21,6 +24,9 @@ from fbeta.metrics.formulas import (
 )
 from fbeta.metrics.metric import Metric, check_prevalence
 from fbeta.metrics.spec import Custom, as_metric, title
+from fbeta.spelling import import_modules
+
+import_modules(__name__, __path__)
 
 #: The old name of `as_metric`.
 metric = as_metric

@@ -10,14 +10,16 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import validate_data
 
 from fbeta.learners import Goal, Rows, models
+from fbeta.learners.network import WEIGHTS
 from fbeta.metrics import as_metric
 from fbeta.sklearn.decider import Decider, check_whole
 from fbeta.sklearn.labels import Array, read_y
 
-MODELS = ("linear", "mlp")
 SOLVERS = ("auto", "adam", "lbfgs")
 #: What "auto" leaves to the model.
 AUTO = "auto"
+#: What asks nothing of a model: it need not have such a setting.
+UNASKED: dict[str, Any] = {"alpha": None, "options": {}, "device": "cpu"}
 
 
 @dataclass(eq=False, repr=False)
@@ -30,7 +32,8 @@ class MetricClassifier(Decider):
     `fbeta.compare` and `fbeta fit` train under these names.
 
     - `metric`: a `Metric`, a spec such as "fbeta:beta=2", or a function of (tp, fp, fn, tn).
-    - `model`: "linear", or "mlp" with `hidden` units per layer.
+    - `model`: "linear", "mlp" with `hidden` units per layer, or another of `fbeta.learners.models` that is fitted to
+      plain layers.
     - `loss`: a name of `fbeta.losses.names()`; `loss_options` go to it, for example ``{"q": 0.3}``. Class weights come
       from the counts of the training rows.
     - `rule`: how the cut is chosen on out-of-fold scores (see `fbeta.decisions`), or "own": the loss's boundary, z = 0.
@@ -121,11 +124,11 @@ class MetricClassifier(Decider):
 
     def _learner(self) -> Any:
         """The model, with all options that are not left to it."""
-        self._check_options()
         try:
             import torch as _torch  # noqa: F401  # needed here, and not to predict
         except ImportError as error:  # pragma: no cover
             raise ImportError("MetricClassifier.fit needs PyTorch: pip install 'fbeta[sklearn]'") from error
+        self._check_options()
         given = {
             "hidden": AUTO if self.model == "linear" else _sizes(self.hidden),
             "solver": self.solver,
@@ -135,11 +138,21 @@ class MetricClassifier(Decider):
             "patience": self.patience,
         }
         chosen = {name: value for name, value in given.items() if value != AUTO}
-        options = dict(self.loss_options or {})
-        return models.get(self.model, alpha=self.alpha, options=options, device=self.device, **chosen)
+        given = {"alpha": self.alpha, "options": dict(self.loss_options or {}), "device": self.device}
+        chosen |= {name: value for name, value in given.items() if value != UNASKED[name]}
+        learner = models.get(self.model)
+        if lacking := [name for name in chosen if not hasattr(learner, name)]:
+            raise ValueError(
+                f"The model {self.model!r} has no setting {' and no '.join(lacking)}; leave it at its default."
+            )
+        if learner.losses is not None and self.loss not in learner.losses:
+            raise ValueError(
+                f"The model {self.model!r} is trained with the loss {' or '.join(learner.losses)}; got {self.loss!r}."
+            )
+        return models.get(self.model, **chosen)
 
     def _check_options(self) -> None:
-        for name, value, choices in (("model", self.model, MODELS), ("solver", self.solver, SOLVERS)):
+        for name, value, choices in (("model", self.model, _models()), ("solver", self.solver, SOLVERS)):
             if value not in choices:
                 raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
         for name in ("max_epochs", "patience", "batch_size"):
@@ -177,6 +190,11 @@ class MetricClassifier(Decider):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.model == "linear"
         return tags
+
+
+def _models() -> list[str]:
+    """Models that are plain arrays once they are fitted."""
+    return [name for name in models.names() if models.get(name).files == (WEIGHTS,)]
 
 
 def _sizes(hidden: Any) -> Any:

@@ -20,8 +20,8 @@ class Rule(ABC):
     """How a cut is chosen. Subclass it, write `choose`, and ``tune(…, rule="name")`` finds it.
 
     >>> from fbeta.decisions import rules
-    >>> rules.names()
-    ['constant', 'exact', 'plugin', 'shrunk']
+    >>> {"constant", "exact", "plugin", "shrunk"} <= set(rules.names())
+    True
     """
 
     registry: ClassVar[dict[str, type[Rule]]] = {}

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
-import pkgutil
-from contextlib import suppress
 from typing import Any
 
 from fbeta.learners.learner import Learner
-from fbeta.spelling import did_you_mean
+from fbeta.spelling import did_you_mean, import_modules
 
 
 def names() -> list[str]:
@@ -28,7 +25,5 @@ def get(name: str, **settings: Any) -> Learner:
 
 
 def _known() -> dict[str, type[Learner]]:
-    for module in pkgutil.iter_modules(__path__):
-        with suppress(ImportError):  # torch is missing
-            importlib.import_module(f"{__name__}.{module.name}")
+    import_modules(__name__, __path__)
     return dict(sorted(Learner.registry.items(), key=lambda item: item[1].rank))
