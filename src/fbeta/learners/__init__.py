@@ -10,17 +10,6 @@ from fbeta.learners.fixed_point import FixedPoint, Round, class_weights, costs, 
 from fbeta.learners.learner import Fitted, Goal, Learner, Rows, Scorer
 
 __all__ = [
-    "CrossFit",
-    "Fitted",
-    "FixedPoint",
-    "Goal",
-    "Learner",
-    "Round",
-    "Rows",
-    "Scorer",
-    "class_weights",
-    "costs",
-    "cross_fit",
-    "solve",
-    "take",
-]
+    "CrossFit", "Fitted", "FixedPoint", "Goal", "Learner", "Round", "Rows", "Scorer", "class_weights", "costs",
+    "cross_fit", "solve", "take",
+]  # fmt: skip

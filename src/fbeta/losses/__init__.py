@@ -24,37 +24,11 @@ from fbeta.spelling import did_you_mean, import_modules
 import_modules(__name__, __path__)
 
 __all__ = [
-    "AnyLoss",
-    "AsymmetricLoss",
-    "BCELoss",
-    "BalancedBCELoss",
-    "BalancedMAELoss",
-    "CountLoss",
-    "FocalLoss",
-    "GCELoss",
-    "LDAMLoss",
-    "Loss",
-    "MAELoss",
-    "RowLoss",
-    "RunningConfusion",
-    "ScoreOrientedLoss",
-    "SigmoidF1Loss",
-    "SoftLoss",
-    "SurrogateLoss",
-    "TangentLoss",
-    "asymmetric_loss",
-    "bce_loss",
-    "focal_loss",
-    "get",
-    "ldam_loss",
-    "mae_loss",
-    "names",
-    "soft_log_loss",
-    "soft_loss",
-    "surrogate_loss",
-    "tangent_costs",
-    "tangent_loss",
-]
+    "AnyLoss", "AsymmetricLoss", "BCELoss", "BalancedBCELoss", "BalancedMAELoss", "CountLoss", "FocalLoss",
+    "GCELoss", "LDAMLoss", "Loss", "MAELoss", "RowLoss", "RunningConfusion", "ScoreOrientedLoss", "SigmoidF1Loss",
+    "SoftLoss", "SurrogateLoss", "TangentLoss", "asymmetric_loss", "bce_loss", "focal_loss", "get", "ldam_loss",
+    "mae_loss", "names", "soft_log_loss", "soft_loss", "surrogate_loss", "tangent_costs", "tangent_loss",
+]  # fmt: skip
 
 
 def names() -> list[str]:

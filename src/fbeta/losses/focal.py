@@ -83,7 +83,12 @@ def _fading(log_right: Tensor, log_wrong: Tensor, gamma: float) -> Tensor:
     return -torch.exp(gamma * log_wrong) * log_right if gamma else -log_right
 
 
-class FocalLoss(RowLoss, name="focal"):
+class _FocusedLoss(RowLoss):
+    tasks = ("binary", "softmax2", "multilabel")
+    uses_metric = False
+
+
+class FocalLoss(_FocusedLoss, name="focal"):
     r"""Focal loss: rows with f_y near 1 count less, by (1 − f_y)^γ.
 
     .. math:: L = -\frac1n \sum_i \alpha_{y_i} (1 - f_{y_i})^\gamma \log f_{y_i},
@@ -102,9 +107,6 @@ class FocalLoss(RowLoss, name="focal"):
 
     Reference: [lin2017]
     """
-
-    tasks = ("binary", "softmax2", "multilabel")
-    uses_metric = False
 
     def __init__(
         self,
@@ -125,7 +127,7 @@ class FocalLoss(RowLoss, name="focal"):
         return partial(focal_loss, gamma=self.gamma, alpha=self.alpha)
 
 
-class AsymmetricLoss(RowLoss, name="asymmetric"):
+class AsymmetricLoss(_FocusedLoss, name="asymmetric"):
     r"""Asymmetric loss (ASL): negatives are focused on harder than positives, and dropped where f ≤ m.
 
     .. math:: L = -\frac1n \sum_i \left[y_i (1 - f_i)^{\gamma_+} \log f_i
@@ -144,9 +146,6 @@ class AsymmetricLoss(RowLoss, name="asymmetric"):
 
     Reference: [ridnik2021]
     """
-
-    tasks = ("binary", "softmax2", "multilabel")
-    uses_metric = False
 
     def __init__(
         self,
