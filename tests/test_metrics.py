@@ -326,7 +326,7 @@ def test_metric_without_anchors_names_the_alternatives():
 
 
 def test_catalogue_covers_the_registry():
-    assert {type(m) for m in METRICS} - {type(metric(steep_f1))} == {
+    assert {type(m) for m in METRICS} >= {
         c for c in Metric.registry.values() if c.__module__ == "fbeta.metrics.formulas"
     }
     assert len(ANCHORED) >= 11
