@@ -3,8 +3,6 @@
 A sealed file is a zip whose members are stored as they are; its comment is the SHA-256 of all bytes before it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

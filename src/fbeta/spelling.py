@@ -1,7 +1,5 @@
 """Names that people type: registered once, read with their options, and a hint where they are nearly right."""
 
-from __future__ import annotations
-
 import difflib
 import importlib
 import pkgutil

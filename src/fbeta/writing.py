@@ -1,7 +1,5 @@
 """Files that are there whole or not at all: whatever happens while one is written, its name holds the old content."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -1,7 +1,5 @@
 """A model's file: a sealed zip of JSON, and weights as safetensors or in the booster's own format."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, NoReturn

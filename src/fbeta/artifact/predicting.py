@@ -1,7 +1,5 @@
 """Predict a file larger than memory: a piece is read, checked, scored and written before the next one is read."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import sys

@@ -1,7 +1,5 @@
 """Estimators of both boosters: the learner of `fbeta.learners`, and the decision on its out-of-fold scores."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command line: one file per command. What is heavy is imported by the command that needs it."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer

@@ -1,7 +1,5 @@
 """How a command ends: 0 is fine, 2 is bad input and one sentence, 130 is Ctrl-C; a traceback is a bug."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Finished parts: scores of rows by models that did not see them, kept in one file per part."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

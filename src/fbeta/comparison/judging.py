@@ -1,7 +1,5 @@
 """From scores to outcomes to a verdict: cut and calibration come from inner rows, the verdict from outer ones."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

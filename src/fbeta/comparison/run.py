@@ -1,7 +1,5 @@
 """Compare methods on a table, and fit the one that is chosen or best on all rows."""
 
-from __future__ import annotations
-
 import datetime
 import hashlib
 import platform

@@ -1,7 +1,5 @@
 """How sure a mean over splits is, and whether two methods differ by more than noise."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

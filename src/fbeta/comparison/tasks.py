@@ -1,7 +1,5 @@
 """From a plan to scores: its parts are trained by joblib, here or in other processes, and kept in a folder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ Each is a `Dataset`. Those of this package are listed below; other packages add 
 (`fbeta.extensions`).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from fbeta import extensions

@@ -1,7 +1,5 @@
 """Reading archives and Python packages of others safely: nothing is unpickled, run, or unpacked to a path they name."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import os

@@ -1,7 +1,5 @@
 """One data set: its facts, its files with their checksums, and the ways to fetch and to load them."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

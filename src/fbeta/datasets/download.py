@@ -1,7 +1,5 @@
 """One file over HTTP, by pooch: tried again where a connection breaks, limited in size, one sentence on failure."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

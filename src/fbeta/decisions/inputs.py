@@ -1,7 +1,5 @@
 """What users hand in: scores, targets and weights, checked; and what the scores are."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Cuts of several columns together, for the metric of their pooled counts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Find a cut, or one per column: each for itself (macro), or all for the metric of the pooled counts (micro)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

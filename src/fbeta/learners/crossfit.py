@@ -1,7 +1,5 @@
 """Cross-fitting: every row is scored by a model that never saw it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar

@@ -1,7 +1,5 @@
 """The iteration: costs give models, models an operating point, the point new costs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Any, Generic

@@ -4,8 +4,6 @@ Both losses are, class by class, a price times a function of the distance to an 
 that function, and says which Hessian is given where the true one is negative.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

@@ -1,7 +1,5 @@
 """What the machine gives: a device, threads, and random bits that are the same on every machine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

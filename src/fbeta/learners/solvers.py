@@ -1,7 +1,5 @@
 """How a stack of networks is trained, epoch by epoch: Adam on batches, or L-BFGS on all rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Many small networks on one table as one tensor program: linear models or MLPs, each with its own rows and loss."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

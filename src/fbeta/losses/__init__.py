@@ -1,7 +1,5 @@
 """Losses that take logits and share one first argument, the metric. A file in this folder is found by `get`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 try:

@@ -4,8 +4,6 @@ The exact rule can be trained for with its values as soft targets, too. It was t
 imbalance almost all of the target is offset, the same for every row, and little is left to learn from.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

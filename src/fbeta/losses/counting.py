@@ -1,7 +1,5 @@
 """Counts of a batch: from decisions to TP, FP, FN and TN, for columns and for the largest of many scores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """Cross entropy and absolute error, plain and class-balanced, and the generalised cross entropy between the two."""
 
-from __future__ import annotations
-
 from typing import Any, Unpack
 
 from torch import Tensor

@@ -1,7 +1,5 @@
 """What row losses are made of: the parts of both classes, numbers in the type of the logits, mixtures of two losses."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

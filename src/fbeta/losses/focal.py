@@ -1,7 +1,5 @@
 """Focal loss, cross entropy that fades on rows the model is already sure of, and its asymmetric form."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any, Unpack

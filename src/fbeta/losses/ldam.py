@@ -1,7 +1,5 @@
 """LDAM: cross entropy with a margin that is wider for the rarer class."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any, Unpack

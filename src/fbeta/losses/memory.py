@@ -1,7 +1,5 @@
 """Which tensors have memory that can be pointed at, and which numbers the host may look at."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

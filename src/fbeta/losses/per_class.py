@@ -1,7 +1,5 @@
 """Row losses that hold one number for each class: a weight, or a margin."""
 
-from __future__ import annotations
-
 from typing import Any, Unpack
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sums over the ranks of a distributed run: one small collective a training step, none in evaluation."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import torch

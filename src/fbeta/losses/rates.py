@@ -1,7 +1,5 @@
 """What a loss is told about its rows: class counts of the training rows, and the population's prevalence."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 

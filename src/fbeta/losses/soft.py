@@ -1,7 +1,5 @@
 """The soft loss: a metric evaluated on soft counts of a batch, or of a running memory and the batch."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any, Unpack
 

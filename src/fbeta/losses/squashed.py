@@ -1,7 +1,5 @@
 """Other losses of soft counts: they differ from the soft loss in how a logit becomes a part of a decision."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The paper's surrogate loss: log distances to a metric's anchors, and its noise-robust q form."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack

@@ -1,7 +1,5 @@
 """The tangent loss: the metric's slopes at the running operating point, on a loss that does not saturate."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack

@@ -1,7 +1,5 @@
 """What the caller's tensors mean: one task, one shape, no guessing, nothing broadcast silently."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

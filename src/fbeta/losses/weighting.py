@@ -1,7 +1,5 @@
 """Class weights: how much a row of each class counts, from the numbers of rows in the training stream."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 

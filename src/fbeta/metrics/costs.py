@@ -5,8 +5,6 @@ formulas with; `xp` is the library that has `where`, `clip` and `isfinite` for t
 which all of these know.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from fbeta.metrics.confusion import Cell, Confusion

@@ -15,8 +15,6 @@ Accuracy, Cost                         no rows                         0
 =====================================  ==============================  =======================================
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar

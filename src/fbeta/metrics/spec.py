@@ -1,7 +1,5 @@
 """How a metric is named: from a spec such as "fbeta:beta=2" to the metric, and back to a short title."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A look is a list of words that the page's style sheet knows: ``s`` for a line an
 a colour, ``d0`` to ``d3`` for a dash, ``thin``, ``wide`` or ``best`` for a width.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The pictures of a comparison: ROC, precision and recall, calibration, courses of training; the cuts of its slider."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

@@ -1,7 +1,5 @@
 """The page of a comparison: what it says, handed to a template that escapes every string."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import asdict

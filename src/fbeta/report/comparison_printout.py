@@ -1,7 +1,5 @@
 """A comparison in the terminal."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

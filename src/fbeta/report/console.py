@@ -1,7 +1,5 @@
 """The style of everything printed with rich: headings, notes, tables, bars for long work."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

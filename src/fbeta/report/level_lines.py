@@ -1,7 +1,5 @@
 """Lines of equal score in ROC space, for any metric, by bisection."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import NamedTuple

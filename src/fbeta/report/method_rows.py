@@ -1,7 +1,5 @@
 """The methods of a comparison as rows of its table and entries of its pictures, and what is said about them."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

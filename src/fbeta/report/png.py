@@ -1,7 +1,5 @@
 """Charts as a PNG: one large, others small beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The HTML shell of every page: one file that needs no network, in light and dark, with every string escaped."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from functools import cache

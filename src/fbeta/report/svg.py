@@ -1,7 +1,5 @@
 """A chart as SVG for a page: its colours are the page's, and every part says its title under the mouse."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 

@@ -1,7 +1,5 @@
 """A user's classifier as columns of scores: how clones of it are fitted, weighed and asked."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the estimators share: scores and a `Decision` give margins, labels and probabilities."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass

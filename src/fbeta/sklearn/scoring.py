@@ -1,7 +1,5 @@
 """The metric as scikit-learn scores it: `scorer` for searches, `metric_score` for predictions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

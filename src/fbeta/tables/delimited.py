@@ -1,7 +1,5 @@
 """Text files: which encoding, which delimiter, which names. All of it is found, and said where it is unusual."""
 
-from __future__ import annotations
-
 import codecs
 import csv
 import gzip

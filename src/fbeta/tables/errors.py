@@ -1,7 +1,5 @@
 """The error of a table that cannot be used, and how its sentences list names."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """From a file to a `Table`: two streamed passes, one that looks at every value and one that keeps what is needed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scores of any model and the true classes beside them, from a table of any format."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

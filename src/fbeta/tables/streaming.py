@@ -1,7 +1,5 @@
 """A file larger than memory, in pieces, each checked against the columns that a model learnt from."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any

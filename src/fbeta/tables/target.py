@@ -1,7 +1,5 @@
 """Which class is positive: the asked one, or the rarer of two, for estimators, too; without NumPy and polars."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

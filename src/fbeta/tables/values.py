@@ -1,7 +1,5 @@
 """What a field of text says: no value, yes or no, a number. One grammar for all that is read."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 

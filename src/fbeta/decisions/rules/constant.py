@@ -1,7 +1,5 @@
 """The rule "constant": a cut that does not look at the rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

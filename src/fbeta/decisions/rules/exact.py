@@ -1,7 +1,5 @@
 """The rule "exact": the best cut on the rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The rule "plugin": the best cut that calibrated probabilities lead us to expect."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

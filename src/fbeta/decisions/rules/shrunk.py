@@ -1,7 +1,5 @@
 """The rule "shrunk": between the exact cut and the plug-in."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Models that can be compared and fitted, one per file; a new file here is found by the name of its learner."""
 
-from __future__ import annotations
-
 import importlib.util
 from typing import Any
 

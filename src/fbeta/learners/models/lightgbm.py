@@ -1,7 +1,5 @@
 """LightGBM."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass

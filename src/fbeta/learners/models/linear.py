@@ -1,7 +1,5 @@
 """Linear models."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fbeta.learners.network import NetworkLearner

@@ -6,8 +6,6 @@ everything else to plain torch: torch.compile (which fuses for itself), function
 kernels do not read.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import warnings

@@ -3,8 +3,6 @@
 Where the library is missing (no compiler at build time) `available` says no, and plain torch serves.
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import sys

@@ -1,7 +1,5 @@
 """A few numbers from a few numbers, computed where they are: on the host, in one kernel on a device, or by torch."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias

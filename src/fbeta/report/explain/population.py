@@ -1,7 +1,5 @@
 """A population whose best cut can be computed: two normal classes, d′ apart, with calibrated probabilities."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

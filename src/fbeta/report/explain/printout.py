@@ -1,7 +1,5 @@
 """What an explanation says, in order and as plain text, and how the terminal shows it; the page says the same."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType

@@ -1,7 +1,5 @@
 """The sentences of an explanation: formula, gradient condition, best rule. Numbers in, text out."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Sequence
