@@ -208,54 +208,24 @@ INLINE uint16_t to_bf16(float x) {
     return (uint16_t)(x == x ? rounded : 0x7fc0u);
 }
 
-INLINE void targets_body(const Input *in, int64_t start, int n, float *y) {
-    switch (in->y_type) {
-    case BF16:
-        for (int i = 0; i < n; i++) y[i] = from_bf16(((const uint16_t *)in->y)[start + i]);
-        break;
-    case U8:
-        for (int i = 0; i < n; i++) y[i] = (float)((const uint8_t *)in->y)[start + i];
-        break;
-    case I32:
-        for (int i = 0; i < n; i++) y[i] = (float)((const int32_t *)in->y)[start + i];
-        break;
-    case I64: /* what does not fit 32 bits is no target, and 2 says so */
-        for (int i = 0; i < n; i++) {
-            const int64_t all = ((const int64_t *)in->y)[start + i];
-            const int32_t low = (int32_t)all;
-            y[i] = low == all ? (float)low : 2.0f;
-        }
-        break;
-    default: memcpy(y, (const float *)in->y + start, sizeof(float) * (size_t)n);
-    }
-}
-
-/* Ignored elements become zeros. Integers are compared as they are: a float does not hold every one. */
-#define DROP(type)                                                                                       \
+/* Targets as floats. Ignored elements become zeros: integers are compared as they are, since a float does not hold every
+ * one, and what is ignored may not fit their type. */
+#define TARGETS(type, as_float, equal)                                                                   \
     for (int i = 0; i < n; i++) {                                                                        \
-        const int skip = ((const type *)in->y)[start + i] == (type)in->ignore;                           \
-        b->z[i] = skip ? 0.0f : b->z[i];                                                                 \
-        b->y[i] = skip ? 0.0f : b->y[i];                                                                 \
-        b->w[i] = skip ? 0.0f : b->w[i];                                                                 \
-    }
+        const type t = ((const type *)in->y)[start + i];                                                 \
+        b->y[i] = as_float;                                                                              \
+        if (in->has_ignore && (equal)) b->z[i] = b->y[i] = b->w[i] = 0.0f;                               \
+    }                                                                                                    \
+    break;
 
-INLINE void ignore_body(const Input *in, int64_t start, int n, Buffers *b) {
-    const float real = (float)in->ignore;
+INLINE void targets_body(const Input *in, int64_t start, int n, Buffers *b) {
+    const int64_t ignore = in->ignore;
     switch (in->y_type) {
-    case U8:
-        if (in->ignore >= 0 && in->ignore <= UINT8_MAX) DROP(uint8_t)
-        break;
-    case I32:
-        if (in->ignore >= INT32_MIN && in->ignore <= INT32_MAX) DROP(int32_t)
-        break;
-    case I64: DROP(int64_t) break;
-    default:
-        for (int i = 0; i < n; i++) {
-            const int skip = b->y[i] == real;
-            b->z[i] = skip ? 0.0f : b->z[i];
-            b->y[i] = skip ? 0.0f : b->y[i];
-            b->w[i] = skip ? 0.0f : b->w[i];
-        }
+    case BF16: TARGETS(uint16_t, from_bf16(t), b->y[i] == (float)ignore)
+    case U8: TARGETS(uint8_t, (float)t, t == ignore)
+    case I32: TARGETS(int32_t, (float)t, t == ignore)
+    case I64: TARGETS(int64_t, t == (int32_t)t ? (float)t : 2.0f, t == ignore) /* beyond 32 bits it is no target */
+    default: TARGETS(float, t, t == (float)ignore)
     }
 }
 
@@ -278,15 +248,14 @@ INLINE void block_body(Kernel kernel, const Input *in, const void *p, int64_t st
             z = (const float *)in->z + start;
         if (in->grad) grad = (float *)in->grad + start;
     }
-    if (in->y_type != F32 || in->has_ignore)
-        targets_body(in, start, n, b->y);
-    else
-        y = (const float *)in->y + start;
     if (in->has_ignore) {
         memcpy(b->w, w, sizeof(float) * (size_t)n);
-        ignore_body(in, start, n, b);
         w = b->w;
     }
+    if (in->y_type != F32 || in->has_ignore)
+        targets_body(in, start, n, b);
+    else
+        y = (const float *)in->y + start;
     if (in->check) sums[BAD] += bad_body(y, w, n);
     switch (kernel) {
     case NEAR00: near_body(z, y, w, grad, n, p, sums, 0, 0); break;
