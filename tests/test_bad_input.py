@@ -168,7 +168,7 @@ def test_weightings(weighting):
 
 
 def test_zero_count_from_the_weighting_function_itself():
-    from fbeta.losses.weighting import class_weights
+    from fbeta.losses.per_class import class_weights
 
     for weighting in ("balanced", "effective"):
         with pytest.raises(ValueError, match="divides by the number of positives, which is zero"):

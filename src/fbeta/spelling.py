@@ -3,7 +3,7 @@
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -51,3 +51,22 @@ def read_options(cls: Any, text: str) -> dict[str, Any]:
         except ValueError:
             raise ValueError(f"{name} of {cls.__name__.lower()} must be a number; got {value!r}.") from None
     return found
+
+
+def on_first_use(package: str, homes: dict[str, str], needs: Sequence[str] = (), remedy: str = "") -> Any:
+    """A `__getattr__` for a package whose names load on first use; `homes` says which module each name lives in.
+
+    What it `needs` is imported first; where one is missing, the error is the `remedy`.
+    """
+
+    def load(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            for library in needs:
+                importlib.import_module(library)
+        except ImportError as error:
+            raise ImportError(f"{remedy}.") from error
+        return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+
+    return load

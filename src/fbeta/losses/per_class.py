@@ -1,6 +1,7 @@
-"""Row losses that hold one number for each class: a weight, or a margin."""
+"""Row losses that hold one number for each class, a weight or a margin; class weights from numbers of rows."""
 
-from typing import Any, Unpack
+from collections.abc import Sequence
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 from torch import Tensor
@@ -8,7 +9,9 @@ from torch import Tensor
 from fbeta.losses.module import RowLoss
 from fbeta.losses.options import Options
 from fbeta.losses.rates import per_column
-from fbeta.losses.weighting import Weighting, class_weights
+
+#: "balanced", "effective", None, or the weights of the negative and the positive class.
+Weighting: TypeAlias = str | Sequence[Any] | None
 
 
 class PerClassLoss(RowLoss):
@@ -61,3 +64,65 @@ class BalancedLoss(PerClassLoss):
         known = {"prevalence": self.prevalence, "class_counts": self.class_counts}
         self.keep("weighting", class_weights(weighting, effective_beta=effective_beta, **known))
         self.steepest = float(self.table.max())
+
+
+def class_weights(
+    weighting: Weighting, *, prevalence: Any = None, class_counts: Any = None, effective_beta: float = 0.9999
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    r"""Weights (w₀, w₁) of negatives and positives.
+
+    .. math:: \text{balanced: } w_y = \frac{n}{n_y}, \qquad
+              \text{effective: } w_y \propto \frac{1 - b}{1 - b^{n_y}},\ w_0 + w_1 = 2
+
+    Shape: numbers, or one per label where `prevalence` or `class_counts` has one per label.
+
+    >>> [round(float(w), 4) for w in class_weights("balanced", prevalence=0.1)]
+    [1.1111, 10.0]
+    >>> [round(float(w), 4) for w in class_weights("effective", class_counts=(900, 100), effective_beta=0.99)]
+    [0.776, 1.224]
+
+    Reference: [cui2019]
+    """
+    if weighting is None:
+        return np.array(1.0), np.array(1.0)
+    if not isinstance(weighting, str):
+        try:
+            pair = tuple(np.asarray(w, dtype=np.float64) for w in weighting)
+        except (TypeError, ValueError, RuntimeError):
+            pair = ()
+        sound = len(pair) == 2 and all(np.isfinite(w).all() and (w >= 0).all() for w in pair)
+        if not sound or not any(w.any() for w in pair):
+            raise ValueError(
+                "An explicit weighting is a pair (negatives, positives) of finite numbers from 0, not both 0; got "
+                f"{weighting!r}."
+            )
+        return pair[0], pair[1]
+    if weighting == "balanced":
+        # Only the shares matter here, so a prevalence will do where no counts are given.
+        shares = (1.0 - np.asarray(prevalence), np.asarray(prevalence)) if class_counts is None else class_counts
+        n0, n1 = (np.asarray(n, dtype=np.float64) for n in shares)
+        _refuse_empty(n0, n1, weighting)
+        return (n0 + n1) / n0, (n0 + n1) / n1
+    if weighting == "effective":
+        if class_counts is None:
+            raise ValueError("weighting='effective' needs class_counts=(negatives, positives), not rates alone.")
+        if not 0.0 <= effective_beta < 1.0:
+            raise ValueError(f"effective_beta must lie in [0, 1); got {effective_beta!r}.")
+        n0, n1 = (np.asarray(n, dtype=np.float64) for n in class_counts)
+        _refuse_empty(n0, n1, weighting)
+        if not ((n0 >= 1).all() and (n1 >= 1).all()):
+            raise ValueError(f"weighting='effective' needs numbers of rows, not rates; got {class_counts!r}.")
+        w0, w1 = ((1 - effective_beta) / (1 - effective_beta**n) for n in (n0, n1))
+        return 2 * w0 / (w0 + w1), 2 * w1 / (w0 + w1)
+    raise ValueError(
+        f"weighting must be 'balanced', 'effective', None or a pair (negatives, positives); got {weighting!r}."
+    )
+
+
+def _refuse_empty(n0: np.ndarray[Any, Any], n1: np.ndarray[Any, Any], weighting: str) -> None:
+    for name, n in (("negatives", n0), ("positives", n1)):
+        if not (n > 0).all():
+            raise ValueError(
+                f"weighting={weighting!r} divides by the number of {name}, which is zero (class_counts). "
+                "Count the whole training set, or use weighting=None."
+            )

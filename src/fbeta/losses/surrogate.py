@@ -13,11 +13,10 @@ from fbeta.losses.elements import Blend, cast, parts
 from fbeta.losses.kernels.plain import Elements
 from fbeta.losses.memory import on_host
 from fbeta.losses.options import Options, is_number
-from fbeta.losses.per_class import BalancedLoss
+from fbeta.losses.per_class import BalancedLoss, Weighting
 from fbeta.losses.precise import PreciseModule
 from fbeta.losses.tangent import TangentElements
 from fbeta.losses.task import margin
-from fbeta.losses.weighting import Weighting
 from fbeta.metrics import Anchors, AnchorTerm, Metric
 from fbeta.metrics.distance import check_q
 

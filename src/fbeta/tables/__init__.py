@@ -4,10 +4,9 @@
 Names load on first use: folds need NumPy alone, tables need polars.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from fbeta.spelling import on_first_use
 
 if TYPE_CHECKING:
     from fbeta.tables.columns import Column as Column
@@ -25,19 +24,5 @@ _HOME = {
     "Column": "columns", "Encoder": "encoding", "Folds": "folds", "Roles": "table", "Table": "table",
     "TableError": "errors", "read_frame": "reading", "read_table": "reading", "split": "folds", "stream": "streaming",
 }  # fmt: skip
-
 __all__ = sorted(_HOME)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'fbeta.tables' has no attribute {name!r}")
-    try:
-        import polars  # noqa: F401
-    except ImportError as error:
-        raise ImportError("reading tables needs polars: pip install 'fbeta[table]'.") from error
-    return getattr(importlib.import_module(f"fbeta.tables.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__ = on_first_use(__name__, _HOME, ["polars"], "reading tables needs polars: pip install 'fbeta[table]'")

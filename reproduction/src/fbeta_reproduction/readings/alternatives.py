@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fbeta.losses import SoftLoss, get
-from fbeta.losses.weighting import class_weights
+from fbeta.losses.per_class import class_weights
 from fbeta.metrics import FBeta
 
 Counts = tuple[int, int]
