@@ -10,7 +10,7 @@ import xgboost
 
 from fbeta import Accuracy, Confusion, Cost, FBeta, GMean, Kappa
 from fbeta.boosting import lightgbm_objective, xgboost_objective
-from fbeta.learners.gradients import Gradients
+from fbeta.learners.objectives import Gradients
 from fbeta.losses.surrogate import surrogate_loss
 from fbeta.losses.tangent import tangent_loss
 from fbeta.metrics import AnchorTerm

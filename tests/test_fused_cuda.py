@@ -11,7 +11,7 @@ from fbeta import Accuracy, FBeta, GMean, Kappa, RunningConfusion, SoftLoss, Tan
 from fbeta.losses import kernels
 from fbeta.losses.counting import hard_decisions, soft_decisions
 from fbeta.losses.kernels.formula import evaluate
-from fbeta.losses.kernels.plain import Rows, SoftScore
+from fbeta.losses.kernels.plain import PlainRows, SoftScore
 from fbeta.losses.running import Fold
 from fbeta.losses.surrogate import AnchorTerms, SurrogateElements
 from fbeta.losses.tangent import Pricing, TangentElements
@@ -63,7 +63,7 @@ def tolerance(dtype):
 def exact(z, y, w, ignore_index):
     """The same rows in plain torch and double precision."""
     w = None if w is None else w.double()
-    return Rows(convert(z.detach().double().requires_grad_(), y, w, ignore_index=ignore_index))
+    return PlainRows(convert(z.detach().double().requires_grad_(), y, w, ignore_index=ignore_index))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -16,10 +16,8 @@ from fbeta.datasets.images import Images
 if TYPE_CHECKING:
     from fbeta.tables import Table
 
-__all__ = [
-    "DataError", "Dataset", "Images", "fetch", "get", "is_path", "load", "load_images", "load_table", "names", "path",
-    "root",
-]  # fmt: skip
+__all__ = ["DataError", "Dataset", "Images", "fetch", "get", "is_path", "load", "load_images", "load_table", "names"]
+__all__ += ["path", "root"]
 
 
 def load(source: str | Path, target: str | None = None, positive: str | None = None, **options: Any) -> Images | Table:

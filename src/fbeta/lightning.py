@@ -1,11 +1,9 @@
 """Lightning: train any network for a metric, and tune the cut at the end of every validation."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 import torch.distributed as dist
@@ -24,7 +22,7 @@ from fbeta import losses
 from fbeta.decisions import tune
 from fbeta.losses import Loss, TangentLoss
 from fbeta.losses.counting import cells, hard_decisions
-from fbeta.losses.kernels.plain import Rows
+from fbeta.losses.kernels.plain import PlainRows
 from fbeta.losses.running import RunningConfusion
 from fbeta.losses.task import Batch
 from fbeta.metrics import Confusion, Metric
@@ -122,7 +120,7 @@ class MetricTask(L.LightningModule):
         self._counted: Tensor | None = None
         self._seen: list[Tensor] = []
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> MetricTask:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         exact = self.cut
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         # `.half()`, and Trainer(precision="bf16-true"), must not round the cut.
@@ -229,7 +227,7 @@ class MetricTask(L.LightningModule):
         """Log the loss of all rows at once, and the metric at ½ and at the cut."""
         z, y, w = rows
         name = f"{stage}_{self.metric_name}"
-        found = {f"{stage}_loss": self.loss.loss_of(Rows(rows, self.loss.columns))}
+        found = {f"{stage}_loss": self.loss.loss_of(PlainRows(rows, self.loss.columns))}
         for key, called in ((name, z >= 0), (f"{name}_tuned", self.decide(z))):
             score = self.metric(_confusion(called, y, w, self.loss.columns)).mean()
             found[key] = torch.where(z.isnan().any(), torch.nan, score)

@@ -54,7 +54,7 @@ def read_options(cls: Any, text: str) -> dict[str, Any]:
 
 
 def on_first_use(package: str, homes: dict[str, str], needs: Sequence[str] = (), remedy: str = "") -> Any:
-    """A `__getattr__` for a package whose names load on first use; `homes` says which module each name lives in.
+    """`__getattr__` and `__dir__` of a package whose names load on first use; `homes` says which module each lives in.
 
     What it `needs` is imported first; where one is missing, the error is the `remedy`.
     """
@@ -69,4 +69,4 @@ def on_first_use(package: str, homes: dict[str, str], needs: Sequence[str] = (),
             raise ImportError(f"{remedy}.") from error
         return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
 
-    return load
+    return load, lambda: sorted(homes)

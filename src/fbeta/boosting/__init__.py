@@ -35,12 +35,6 @@ def __getattr__(name: str) -> Any:
     library, home = _HOME[name]
     try:
         importlib.import_module(library)
-        value = getattr(importlib.import_module(home), name)
+        return getattr(importlib.import_module(home), name)
     except ImportError as error:
         raise ImportError(f"{name} needs an extra: pip install 'fbeta[boosting]' ({error})") from error
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -15,4 +15,4 @@ if TYPE_CHECKING:
 __all__ = ["check", "compare", "fit"]
 _REMEDY = "fbeta.compare needs polars, scikit-learn and torch: pip install 'fbeta[compare]'"
 _HOME = {"check": "plan", "compare": "run", "fit": "run"}
-__getattr__ = on_first_use(__name__, _HOME, ["polars", "sklearn", "torch"], _REMEDY)
+__getattr__, __dir__ = on_first_use(__name__, _HOME, ["polars", "sklearn", "torch"], _REMEDY)

@@ -7,14 +7,13 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fbeta.comparison.plan import Part
+from fbeta.learners.crossfit import Array
 from fbeta.learners.learner import Course
 from fbeta.sealed import DAMAGED, read_json, seal, unseal
 from fbeta.writing import write
 
-Array = NDArray[np.float64]
 ABOUT, NUMBERS = "part.json", "scores.safetensors"
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fbeta.comparison.folder import Array, SplitScores
+from fbeta.comparison.folder import SplitScores
 from fbeta.comparison.plan import Method, Split, baseline_of
 from fbeta.comparison.result import (
     Calibration,
@@ -24,6 +24,7 @@ from fbeta.comparison.statistics import bootstrap_interval, corrected_t, mean_in
 from fbeta.decisions import Decision, curve
 from fbeta.decisions.calibration import sigmoid
 from fbeta.decisions.steps import score_cells
+from fbeta.learners.crossfit import Array
 from fbeta.learners.learner import Course
 from fbeta.metrics import Confusion, Metric, title
 from fbeta.tables import Table

@@ -1,14 +1,12 @@
 """What is compared, and what will be trained for it, as plain data: the same plan gives the same numbers."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.metadata
 import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,7 +148,7 @@ class Plan:
     parts: tuple[Part, ...]
 
     @classmethod
-    def make(cls, table: Table, metric: Metric, methods: Sequence[Method], splits: int, folds: int, seed: int) -> Plan:
+    def make(cls, table: Table, metric: Metric, methods: Sequence[Method], splits: int, folds: int, seed: int) -> Self:
         """Plan a comparison on a table; a table that cannot be split so is refused."""
         about_metric = {"metric": str(metric), "probe": _probe(metric)}
         shared = {"protocol": PROTOCOL, "data": digest(table), **about_metric, "folds": folds}

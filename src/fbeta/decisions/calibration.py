@@ -1,9 +1,7 @@
 """Platt scaling: probabilities from scores, by two numbers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,7 +55,7 @@ class Platt:
         return p
 
     @classmethod
-    def fit(cls, steps: Steps) -> Platt:
+    def fit(cls, steps: Steps) -> Self:
         """Maximise the likelihood by Newton steps, halved until they help."""
         of_logits = steps.kind == "probability"
         steps = steps.at_knots(steps.knots(PARTS))

@@ -1,11 +1,9 @@
 """From scores to probabilities and decisions: a calibration and a cut, learned together and kept as plain data."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -68,7 +66,7 @@ class Decision:
         average: str = "macro",
         exclusive: bool = False,
         **constraints: Any,
-    ) -> Decision:
+    ) -> Self:
         """Calibrate, then cut.
 
         - `kind`, `rule`: as in `tune`; the rule "own" is the model's own boundary, a logit of 0 or a probability of ½.
@@ -188,7 +186,7 @@ class Decision:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Decision:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read `to_dict` back; ValueError for anything else. A user's function as metric comes back as None."""
         try:
             kind, several = str(data["kind"]), bool(data["several"])

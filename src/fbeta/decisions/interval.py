@@ -1,9 +1,7 @@
 """How sure we are of a cut: an interval for the score it has in the population, and the cuts that are as good."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +54,7 @@ class Evidence:
     prevalence: float | None
 
     @classmethod
-    def of(cls, problem: Problem, index: int, follows: float) -> Evidence:
+    def of(cls, problem: Problem, index: int, follows: float) -> Self:
         """Keep the chosen cut, and some that divide positives and negatives into equal parts."""
         steps = problem.observed
         knots = steps.knots(KNOTS, index)

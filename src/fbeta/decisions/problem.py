@@ -1,11 +1,9 @@
 """What a rule is asked: steps, a metric, the rate it is meant for, and the cuts that constraints leave."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +24,7 @@ class Constraints:
     budget: float | None = None
 
     @classmethod
-    def read(cls, subject_to: Mapping[Any, float] | None, budget: float | None) -> Constraints:
+    def read(cls, subject_to: Mapping[Any, float] | None, budget: float | None) -> Self:
         """Read what a user writes."""
         if subject_to is not None and not isinstance(subject_to, Mapping):
             raise TypeError(f"subject_to maps metrics to values, as {{'recall': 0.9}}; got {subject_to!r}.")
@@ -88,7 +86,7 @@ class Problem:
     prevalence: float | None = None
 
     @classmethod
-    def read(cls, steps: Steps, metric: Any, constraints: Constraints, prevalence: float | None = None) -> Problem:
+    def read(cls, steps: Steps, metric: Any, constraints: Constraints, prevalence: float | None = None) -> Self:
         """Bring steps to a rate and find what constraints leave."""
         rate = None if prevalence is None else check_prevalence(prevalence)
         there = steps if rate is None else steps.at_prevalence(rate)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbeta.decisions import tune
-from fbeta.learners.crossfit import cross_fit, take
+from fbeta.learners.crossfit import Array, cross_fit, take
 from fbeta.learners.fixed_point import Round, class_weights, costs, solve
-from fbeta.learners.learner import Array, Best, Fitted, Goal, Learner, Rows, Tick
+from fbeta.learners.learner import Best, Fitted, Goal, Learner, Rows, Tick
 from fbeta.metrics import Confusion
 
 Numbers = NDArray[np.int64]

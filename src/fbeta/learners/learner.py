@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from fbeta.decisions import Platt, tune
 from fbeta.decisions.steps import count_columns
+from fbeta.learners.crossfit import Array
 from fbeta.metrics import Metric
 from fbeta.spelling import register
 
-Array = NDArray[np.float64]
 #: Is told how many steps are done.
 Tick = Callable[[int], None]
 

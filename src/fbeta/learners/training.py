@@ -11,7 +11,8 @@ import torch
 
 from fbeta.decisions import Platt
 from fbeta.decisions.steps import count_columns
-from fbeta.learners.learner import Array, Best, Course, Fitted, Goal, Rows, Tick
+from fbeta.learners.crossfit import Array
+from fbeta.learners.learner import Best, Course, Fitted, Goal, Rows, Tick
 from fbeta.learners.machine import device_of, threads_for, torch_threads
 from fbeta.learners.network import Network, NetworkLearner
 from fbeta.learners.solvers import LBFGS, Adam

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fbeta.losses.counting import Decisions, cells, class_cells, soft_decisions
 from fbeta.losses.elements import cast
-from fbeta.losses.kernels.plain import Rows
+from fbeta.losses.kernels.plain import PlainRows
 from fbeta.losses.task import convert
 from fbeta.metrics.distance import box_cox
 
@@ -49,7 +49,7 @@ class ArgmaxElements:
         return argmax_loss(logits, target, self.weights.to(logits.dtype), q)
 
 
-class ClassRows(Rows):
+class ClassRows(PlainRows):
     """Rows of many classes, counted by the largest score."""
 
     def cells_of(self, decisions: Decisions, logits: Tensor) -> Tensor:

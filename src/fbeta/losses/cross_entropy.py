@@ -2,7 +2,7 @@
 
 from typing import Any, Unpack
 
-from torch import Tensor
+import torch
 
 from fbeta.losses.kernels.plain import Elements
 from fbeta.losses.options import Options
@@ -11,7 +11,9 @@ from fbeta.losses.tangent import TangentElements, tangent_loss
 from fbeta.metrics.distance import check_q
 
 
-def bce_loss(logits: Tensor, target: Tensor, weights: tuple[float | Tensor, float | Tensor] = (1.0, 1.0)) -> Tensor:
+def bce_loss(
+    logits: torch.Tensor, target: torch.Tensor, weights: tuple[float | torch.Tensor, float | torch.Tensor] = (1.0, 1.0)
+) -> torch.Tensor:
     r"""Cross entropy of logits, element by element.
 
     .. math:: \ell(z, y) = -w_1 y \log f - w_0 (1 - y) \log(1 - f), \qquad f = \operatorname{sigmoid}(z)
@@ -26,7 +28,9 @@ def bce_loss(logits: Tensor, target: Tensor, weights: tuple[float | Tensor, floa
     return tangent_loss(logits, target, weights, q=0.0)
 
 
-def mae_loss(logits: Tensor, target: Tensor, weights: tuple[float | Tensor, float | Tensor] = (1.0, 1.0)) -> Tensor:
+def mae_loss(
+    logits: torch.Tensor, target: torch.Tensor, weights: tuple[float | torch.Tensor, float | torch.Tensor] = (1.0, 1.0)
+) -> torch.Tensor:
     r"""Absolute error summed over both class probabilities, element by element.
 
     .. math:: \ell(z, y) = w_y \lVert e_y - (f_0, f_1) \rVert_1 = w_y (2 - 2 f_y),

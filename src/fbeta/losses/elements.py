@@ -12,14 +12,14 @@ from fbeta.losses.kernels.plain import Elements
 from fbeta.losses.memory import on_host
 
 
-class Part(NamedTuple):
+class ClassPart(NamedTuple):
     """A class's part in each element, and the logits that its loss is a function of."""
 
     share: Tensor
     logits: Tensor
 
 
-def parts(logits: Tensor, target: Tensor, weights: Any = (1.0, 1.0)) -> tuple[Part, Part]:
+def parts(logits: Tensor, target: Tensor, weights: Any = (1.0, 1.0)) -> tuple[ClassPart, ClassPart]:
     r"""The parts of positives and negatives, w₁y and w₀(1 − y): a soft target has a part in both classes.
 
     A part of zero is left out, even of an infinite loss: a logit of +∞ costs a positive nothing. So where a class has
@@ -30,12 +30,12 @@ def parts(logits: Tensor, target: Tensor, weights: Any = (1.0, 1.0)) -> tuple[Pa
     w0, w1 = weights
     one, zero = w1 * target, w0 * (1 - target)
     if on_host(logits) and math.isfinite(logits.detach().sum()):
-        return Part(one, logits), Part(zero, logits)
+        return ClassPart(one, logits), ClassPart(zero, logits)
     # Only where 0 · ∞ would be NaN: elsewhere both keep their gradient, by the target too.
     infinite = logits.isinf()
     return (
-        Part(one, logits.masked_fill(infinite & (one == 0), 0.0)),
-        Part(zero, logits.masked_fill(infinite & (zero == 0), 0.0)),
+        ClassPart(one, logits.masked_fill(infinite & (one == 0), 0.0)),
+        ClassPart(zero, logits.masked_fill(infinite & (zero == 0), 0.0)),
     )
 
 

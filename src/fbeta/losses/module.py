@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fbeta.losses import kernels, ranks
 from fbeta.losses.counting import Decisions
-from fbeta.losses.kernels.plain import Elements, Rows, reported
+from fbeta.losses.kernels.plain import Elements, PlainRows, reported
 from fbeta.losses.options import unknown_keyword
 from fbeta.losses.precise import PreciseModule
 from fbeta.losses.rates import read_counts, read_prevalence
@@ -134,10 +134,10 @@ class Loss(PreciseModule, ABC):
         return loss
 
     @abstractmethod
-    def loss_of(self, rows: Rows, group: dist.ProcessGroup | None = None) -> Tensor:
+    def loss_of(self, rows: PlainRows, group: dist.ProcessGroup | None = None) -> Tensor:
         """The loss of rows that were read, summed over the ranks of `group`; advances state in a training step."""
 
-    def rows_of(self, logits: Tensor, target: Tensor, weight: Tensor | None) -> Rows:
+    def rows_of(self, logits: Tensor, target: Tensor, weight: Tensor | None) -> PlainRows:
         """Check a caller's tensors, and give them to a compiled kernel if it takes them, else to plain torch."""
         if self.reduction != "none" and self.task != "multiclass" and not self.columns:
             usual, z = self.task == "binary" and not self.check, logits
@@ -148,7 +148,7 @@ class Loss(PreciseModule, ABC):
             found = kernels.compiled_rows(z, target, weight, self.ignore_index, check=look)
             if found is not None:
                 return found
-        return Rows(self.reader.read(logits, target, weight), self.columns)
+        return PlainRows(self.reader.read(logits, target, weight), self.columns)
 
     def _warn_overflow(self, elements: int, size: int) -> None:
         """Warn where a gradient is known not to fit float16 (the host knows the class weights, not the rows)."""
@@ -199,7 +199,7 @@ class RowLoss(Loss):
         """Class weights for elements: of many classes only the true one has a loss (and C times its mean)."""
         return (0.0, (self.num_labels or 1) * pair[1]) if self.task == "multiclass" else pair
 
-    def loss_of(self, rows: Rows, group: dist.ProcessGroup | None = None) -> Tensor:
+    def loss_of(self, rows: PlainRows, group: dist.ProcessGroup | None = None) -> Tensor:
         """Weigh, sum over ranks, count, reduce.
 
         DDP averages gradients over R ranks, so the gradient of a rank is R times that of its part: the average is then

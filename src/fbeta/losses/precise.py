@@ -1,10 +1,8 @@
 """Modules whose numbers keep their precision, whatever the model around them is cast to."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from torch import Tensor, nn
 
@@ -15,7 +13,7 @@ class PreciseModule(nn.Module):
     Counts above 65,504 and anchors below 1e-8 do not fit half precision, and a loss must survive `model.half()`.
     """
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> PreciseModule:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         before = {name: buffer for name, buffer in self._buffers.items() if buffer is not None}
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         for name, buffer in before.items():
@@ -29,7 +27,7 @@ class PreciseModule(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | ({"process_group": None} if "process_group" in self.__dict__ else {})
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> PreciseModule:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         twin = self.__class__.__new__(self.__class__)
         memo[id(self)] = twin
         group = self.__dict__.get("process_group")

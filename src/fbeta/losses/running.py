@@ -1,9 +1,7 @@
 """Counts of the whole data set from batches: the operating point (u, t) that training stands at."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import torch
 import torch.distributed as dist
@@ -102,7 +100,7 @@ class RunningConfusion(PreciseModule):
         self.waiting = 0
 
     @classmethod
-    def like(cls, reader: Reader, **options: Any) -> RunningConfusion:
+    def like(cls, reader: Reader, **options: Any) -> Self:
         """Counts in the columns that a reader keeps apart."""
         return cls(task=reader.task, num_labels=reader.num_labels, average=reader.average, **options)
 

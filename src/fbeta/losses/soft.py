@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fbeta.losses import ranks
 from fbeta.losses.counting import soft_decisions
-from fbeta.losses.kernels.plain import Beside, Counted, Rows, SoftScore, with_gradient_times
+from fbeta.losses.kernels.plain import Beside, Counted, PlainRows, SoftScore, with_gradient_times
 from fbeta.losses.module import Loss, check_formula
 from fbeta.losses.options import Options, one_of
 from fbeta.losses.running import RunningConfusion
@@ -98,7 +98,7 @@ class CountLoss(Loss):
         if self.running is not None:
             self.running.step()
 
-    def loss_of(self, rows: Rows, group: dist.ProcessGroup | None = None) -> Tensor:
+    def loss_of(self, rows: PlainRows, group: dist.ProcessGroup | None = None) -> Tensor:
         """Count softly, add what other ranks and the memory hold, evaluate."""
         # A memory must tell 1e-40 from nothing, or the log form would forget scores that it still pulls on.
         counted = rows.count(self.squash, exact=self.running is not None)
@@ -177,7 +177,7 @@ class SoftLoss(CountLoss, name="soft"):
 
     squash = staticmethod(soft_decisions)
 
-    def loss_of(self, rows: Rows, group: dist.ProcessGroup | None = None) -> Tensor:
+    def loss_of(self, rows: PlainRows, group: dist.ProcessGroup | None = None) -> Tensor:
         """Count softly, add what other ranks and the memory hold, evaluate."""
         return super().loss_of(rows if self.terms is None else rows.plain, group)
 

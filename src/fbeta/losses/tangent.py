@@ -13,7 +13,7 @@ from fbeta.losses.argmax import ArgmaxElements, ClassRows, pairwise_weights
 from fbeta.losses.counting import classes, hard_decisions, soft_decisions
 from fbeta.losses.elements import cast, parts
 from fbeta.losses.kernels.formula import evaluate
-from fbeta.losses.kernels.plain import Elements, Rows
+from fbeta.losses.kernels.plain import Elements, PlainRows
 from fbeta.losses.memory import on_host
 from fbeta.losses.module import RowLoss, check_formula
 from fbeta.losses.options import Options, is_number, one_of
@@ -300,12 +300,12 @@ class TangentLoss(RowLoss, name="tangent"):
         slope = torch.where(self._q < 1, 1 - self._q, torch.nan)
         return torch.sigmoid(slope.to(dtype) * logits.to(dtype) + shift.to(dtype))
 
-    def rows_of(self, logits: Tensor, target: Tensor, weight: Tensor | None) -> Rows:
+    def rows_of(self, logits: Tensor, target: Tensor, weight: Tensor | None) -> PlainRows:
         """For many classes no columns: the largest score needs the true class's alone."""
         if self.task == "multiclass":
             self.reader.validate(logits, target, weight)
             batch = classes(logits, target, weight, ignore_index=self.ignore_index)
-            rows: Rows = ClassRows(batch, self.columns)
+            rows: PlainRows = ClassRows(batch, self.columns)
         else:
             rows = super().rows_of(logits, target, weight)
         self.running.near(logits, type(self).__name__)

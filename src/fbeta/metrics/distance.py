@@ -12,10 +12,8 @@ the library that they belong to.
 Reference: [lee2021], [yuille2003]
 """
 
-from __future__ import annotations
-
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from fbeta.metrics.anchors import Anchors
 
@@ -47,7 +45,7 @@ class AnchorTerm(NamedTuple):
     offset: Any
 
     @classmethod
-    def of(cls, anchors: Anchors, *, positive: bool, q: float = 0.0) -> AnchorTerm:
+    def of(cls, anchors: Anchors, *, positive: bool, q: float = 0.0) -> Self:
         """The term of the positive or the negative class of a metric with these anchors."""
         if anchors.at_infinity:
             # Level lines t = m·u + const: m·u − t, priced so that the mean price is one.
@@ -56,7 +54,7 @@ class AnchorTerm(NamedTuple):
         return cls.at(anchors.positive if positive else anchors.negative, positive, anchors.scale, q)
 
     @classmethod
-    def at(cls, anchor: float, positive: bool, scale: float = 1.0, q: float = 0.0) -> AnchorTerm:
+    def at(cls, anchor: float, positive: bool, scale: float = 1.0, q: float = 0.0) -> Self:
         """The term of a class with one finite anchor; a `scale` other than 1 belongs to far anchors.
 
         >>> AnchorTerm.at(2.0, positive=True)

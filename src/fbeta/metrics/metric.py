@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 from fbeta.metrics.anchors import Anchors, Pole, find_anchors
 from fbeta.metrics.confusion import Cell, Confusion, divide
 from fbeta.metrics.dual import Dual
-from fbeta.metrics.refusal import refusal
 from fbeta.spelling import register as enter
 
 
@@ -160,7 +159,42 @@ class Metric(ABC):
         >>> Recall().refusal(0.1)  # doctest: +ELLIPSIS
         "Recall() gives nothing for a right negative, so 'everything positive' is already its optimum. ..."
         """
-        return refusal(self, prevalence)
+        rates = (0.01, 0.1, 0.5) if prevalence is None else (prevalence,)
+        grid = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98)
+        for p in rates:
+            some = Confusion.from_rates(0.2, 0.7, p)
+            doubled = some + some
+            if not math.isclose(self(some), self(doubled), rel_tol=1e-9, abs_tol=1e-12):
+                return (
+                    f"{self!r} changes when every row is counted twice, so it is no function of rates. "
+                    "Divide by the number of rows."
+                )
+            slopes = [(u, t, *self.slopes(Confusion.from_rates(u, t, p))) for u in grid for t in grid if u <= t]
+            steepest = max(max(abs(a), abs(b)) for *_, a, b in slopes)
+            noise = 1e-9 * steepest  # what central differences of an opaque formula may be off by
+            for u, t, by_t, by_u in slopes:
+                if not (by_t >= -noise and by_u >= -noise):
+                    side = "a right positive" if not by_t >= -noise else "a right negative"
+                    return (
+                        f"{self!r} has a negative slope: at FPR {u}, TPR {t} and prevalence {p} {side} lowers "
+                        "the score. A training target must rise with both; did you swap two cells or forget "
+                        "to negate a cost?"
+                    )
+            for side, other, column in (("positive", "negative", 2), ("negative", "positive", 3)):
+                if all(abs(row[column]) <= 1e-4 * noise for row in slopes):
+                    return (
+                        f"{self!r} gives nothing for a right {side}, so 'everything {other}' is already its "
+                        "optimum. Use FBeta with a large or small beta, or BalancedAccuracy()."
+                    )
+            pole = self.pole(p)
+            if pole is not None and (pole.x, pole.y) in ((0.0, 0.0), (1.0, 1.0)):
+                corner = "one confident positive" if pole.x == 0 else "one confident negative"
+                return (
+                    f"{self!r} puts its pole on the corner ({pole.x:g}, {pole.y:g}) of ROC space: {corner} "
+                    "already scores 1, so no loss for it has a useful minimum. Use FBeta(beta=0.1) for "
+                    "something close to precision, and choose the cut afterwards."
+                )
+        return None
 
     def __str__(self) -> str:
         """Write the spec that `metric()` reads."""

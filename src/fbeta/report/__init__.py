@@ -15,4 +15,4 @@ if TYPE_CHECKING:
 
 __all__ = ["page", "terminal", "write"]
 _HOME = {"page": "comparison_page", "terminal": "comparison_printout", "write": "comparison_page"}
-__getattr__ = on_first_use(__name__, _HOME)
+__getattr__, __dir__ = on_first_use(__name__, _HOME)

@@ -1,10 +1,8 @@
 """What `y` means: columns of 0 and 1 to decide on, folds that hold them evenly, the way back to the user's labels."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +29,7 @@ class Labels:
     positive: int = 1
 
     @classmethod
-    def read(cls, y: Any, average: str = "binary", pos_label: Any = None, classes: Any = None) -> Labels:
+    def read(cls, y: Any, average: str = "binary", pos_label: Any = None, classes: Any = None) -> Self:
         """Find out what a target means, or say what it would take; `classes` are those of a fitted classifier."""
         check_average(average)
         check_classification_targets(y)
@@ -57,7 +55,7 @@ class Labels:
             raise ValueError(f"pos_label={pos_label!r} is not a class of y, which has {found.tolist()}.")
         return cls("binary", found, int(np.flatnonzero(found == pos_label)[0]))
 
-    def allowed(self, average: str, pos_label: Any) -> Labels:
+    def allowed(self, average: str, pos_label: Any) -> Self:
         """Itself, if several classes or labels can be averaged so."""
         what = f"{len(self.classes)} {'classes' if self.kind == 'multiclass' else 'labels'}"
         if average == "binary":

@@ -1,9 +1,7 @@
 """A linear model or a small network, trained with any loss for the metric."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
@@ -88,7 +86,7 @@ class MetricClassifier(Decider):
     device: str = "cpu"
     random_state: Any = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MetricClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Train; `sample_weight` weighs rows (2 is a row twice), `groups` stay together in a fold."""
         learner = self._learner()
         given = self._read_rows(self._table(X, y), y, sample_weight, groups)

@@ -1,9 +1,7 @@
 """Any classifier that takes row weights, trained at the metric's own costs."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -58,9 +56,7 @@ class TangentMetaClassifier(MetaDecider):
     rounds: int = 5
     damping: float = 0.5
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **params: Any
-    ) -> TangentMetaClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **params: Any) -> Self:
         """Solve the fixed point of every column on out-of-fold rows, then fit to all rows at its costs.
 
         `sample_weight` multiplies the costs. `groups` stay together in a fold. Other `params` go to the estimator's

@@ -1,10 +1,8 @@
 """Any classifier, cut where the metric wants it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -57,7 +55,7 @@ class ThresholdClassifier(MetaDecider):
     prefit: bool = False
     subject_to: Mapping[Any, float] | None = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **params: Any) -> ThresholdClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **params: Any) -> Self:
         """Cross-fit, choose the cut on out-of-fold scores, fit once more on all rows.
 
         `sample_weight` weighs rows for the cut, and for the estimator if it takes weights. `groups` stay together in a

@@ -25,4 +25,6 @@ _HOME = {
     "TableError": "errors", "read_frame": "reading", "read_table": "reading", "split": "folds", "stream": "streaming",
 }  # fmt: skip
 __all__ = sorted(_HOME)
-__getattr__ = on_first_use(__name__, _HOME, ["polars"], "reading tables needs polars: pip install 'fbeta[table]'")
+__getattr__, __dir__ = on_first_use(
+    __name__, _HOME, ["polars"], "reading tables needs polars: pip install 'fbeta[table]'"
+)

@@ -1,11 +1,9 @@
 """What a column is: numbers, categories, booleans or dates. Decided from all of its values, in one pass."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import polars as pl
 import polars.selectors as cs
@@ -53,7 +51,7 @@ class Column:
         return asdict(self) | {"missing": list(self.missing)}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Column:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The column of `to_dict`; TableError where it is none."""
         try:
             name, kind, form = (str(data[key]) for key in ("name", "kind", "format"))

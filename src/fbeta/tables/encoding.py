@@ -1,10 +1,8 @@
 """From typed columns to the numbers that a model takes, with everything learnt from training rows only."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import polars as pl
@@ -36,7 +34,7 @@ class Scaled:
         return [value] * (not self.flat) + [f"{self.name} missing"] * self.marked
 
     @classmethod
-    def fit(cls, name: str, series: pl.Series, part: str = "") -> Scaled:
+    def fit(cls, name: str, series: pl.Series, part: str = "") -> Self:
         """Learn the median, and the mean and deviation with missing values filled."""
         values = _numbers(series, part)
         lost = np.isnan(values)
@@ -77,7 +75,7 @@ class OneHot:
         return [f"{self.name} = {level}" for level in self.levels] + more
 
     @classmethod
-    def fit(cls, name: str, series: pl.Series, most: int) -> OneHot | None:
+    def fit(cls, name: str, series: pl.Series, most: int) -> Self | None:
         """Learn at most so many levels, the most frequent; None where there are not two kinds of rows."""
         levels = series.cast(pl.String).drop_nulls().alias("level")
         counts = levels.value_counts(name="count").sort("count", "level", descending=[True, False])
@@ -134,7 +132,7 @@ class Encoder:
         return tuple(name for part in self.parts for name in part.features)
 
     @classmethod
-    def fit(cls, frame: pl.DataFrame, columns: Sequence[Column], levels: int = LEVELS) -> Encoder:
+    def fit(cls, frame: pl.DataFrame, columns: Sequence[Column], levels: int = LEVELS) -> Self:
         """Learn medians, scales and levels. Columns that do not vary in these rows make no feature."""
         if not frame.height:
             raise TableError("an encoder cannot be fitted on no rows.")
@@ -167,7 +165,7 @@ class Encoder:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Encoder:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The encoder of `to_dict`; TableError where it is none."""
         try:
             schema = tuple(Column.from_dict(column) for column in data["schema"])

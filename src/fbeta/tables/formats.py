@@ -1,7 +1,5 @@
 """Files of every format as one thing: a lazy frame of named columns. The content decides, not the name."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import itertools
@@ -13,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -47,7 +45,7 @@ class OpenTable:
         """The type of each column, asked for once: polars takes a while where there are many."""
         return dict(self.frame.collect_schema())
 
-    def as_text(self) -> OpenTable:
+    def as_text(self) -> Self:
         """The same with all columns as text, where it is a text file."""
         return self if self.text is None else replace(self, frame=self.text)
 

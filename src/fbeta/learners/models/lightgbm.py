@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from fbeta.learners.booster import MOST, BoosterLearner, Engine, Numbers
-from fbeta.learners.learner import Array, Goal
+from fbeta.learners.crossfit import Array
+from fbeta.learners.learner import Goal
 from fbeta.learners.machine import threads_for
 
 

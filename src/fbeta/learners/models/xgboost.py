@@ -8,8 +8,8 @@ import numpy as np
 
 from fbeta.decisions.calibration import sigmoid
 from fbeta.learners.booster import MOST, BoosterLearner, Engine, Numbers
-from fbeta.learners.crossfit import take
-from fbeta.learners.learner import Array, Goal
+from fbeta.learners.crossfit import Array, take
+from fbeta.learners.learner import Goal
 from fbeta.learners.machine import threads_for
 
 

@@ -1,9 +1,8 @@
 """Who computes with the rows of a batch: plain torch, C on the CPU, or Triton on CUDA, behind one protocol.
 
-`plain.Rows` is the protocol and its plain implementation; `compiled.CompiledRows` is what C (`cpu`) and Triton (`cuda`)
-share: loss and gradient in one pass over the logits. `compiled_rows` says which tensors they take. They leave
-everything else to plain torch: torch.compile (which fuses for itself), functional transforms, types or layouts that
-kernels do not read.
+`PlainRows` is the protocol and its plain implementation; `CompiledRows` is what C (`cpu`) and Triton (`cuda`)
+share: loss and gradient in one pass over the logits. `compiled_rows` says which tensors they take; torch.compile (which
+fuses for itself), functional transforms and other types or layouts are left to plain torch.
 """
 
 import functools

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from fbeta.losses.counting import Decisions, soft_decisions
 from fbeta.losses.kernels.formula import evaluate
-from fbeta.losses.kernels.plain import Beside, Counted, Elements, Rows, SoftScore, Weighed
+from fbeta.losses.kernels.plain import Beside, Counted, Elements, PlainRows, SoftScore, Weighed
 from fbeta.losses.memory import batched, ordinary
 from fbeta.losses.task import convert
 
 
-class CompiledRows(Rows, ABC):
+class CompiledRows(PlainRows, ABC):
     """Rows that a compiled kernel reads as they are: logits z, targets y, weights w or None, an ignored target.
 
     A kernel computes elements that it knows by name; others, and second derivatives, go through plain torch. `check`
@@ -59,9 +59,9 @@ class CompiledRows(Rows, ABC):
         """Multiply in place; the usual 1 costs nothing."""
 
     @property
-    def plain(self) -> Rows:
+    def plain(self) -> PlainRows:
         """The same rows in plain torch."""
-        return Rows(convert(self.z, self.y, self.w, ignore_index=self.ignore_index))
+        return PlainRows(convert(self.z, self.y, self.w, ignore_index=self.ignore_index))
 
     @property
     def dtype(self) -> torch.dtype:
@@ -154,7 +154,7 @@ class _CompiledWeighed(Weighed):
             upstream = upstream * (self.scale / self.factor)
         return self.rows.scale_(written, upstream)
 
-    def plain_loss(self, rows: Rows) -> Tensor:
+    def plain_loss(self, rows: PlainRows) -> Tensor:
         return rows.weigh(self.elements).loss(self.scale)
 
 
@@ -188,5 +188,5 @@ class _CompiledCounted(Counted):
         assert gradient is not None
         return gradient
 
-    def plain_loss(self, rows: Rows) -> Tensor:
+    def plain_loss(self, rows: PlainRows) -> Tensor:
         return rows.count(soft_decisions, self.exact).loss(*self.question)

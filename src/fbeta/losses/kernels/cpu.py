@@ -104,11 +104,13 @@ class CpuRows(CompiledRows):
 
 def available() -> bool:
     """Whether the compiled library is there and loads."""
-    return _library() is not None
+    return _load(LIBRARY) is not None
 
 
 def _library() -> Any:
-    return _load(LIBRARY)
+    if (library := _load(LIBRARY)) is None:
+        raise RuntimeError(f"The compiled losses are missing ({LIBRARY.name}): build fbeta with a C compiler.")
+    return library
 
 
 @functools.cache

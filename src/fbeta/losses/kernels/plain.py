@@ -54,7 +54,7 @@ class Beside(NamedTuple):
     lever: Tensor
 
 
-class Rows:
+class PlainRows:
     """Rows in plain torch, which differentiates, compiles and transforms them as it does everything."""
 
     #: Σw, where the host knows it before it has looked at the rows.
@@ -64,7 +64,7 @@ class Rows:
         self.batch, self.columns = batch, columns
 
     @property
-    def plain(self) -> Rows:
+    def plain(self) -> PlainRows:
         """The same rows in plain torch."""
         return self
 
@@ -82,7 +82,7 @@ class Rows:
     def count(self, squash: Decisions, exact: bool = False) -> Counted:
         """What the rows count, `squash` being how a logit becomes a decision; `exact`: in double precision."""
         if exact:
-            return Rows(Batch(*(x.double() for x in self.batch)), self.columns).count(squash)
+            return PlainRows(Batch(*(x.double() for x in self.batch)), self.columns).count(squash)
         return Counted(self.batch, self.cells_of(squash, self.batch.logits))
 
     def cells_of(self, decisions: Decisions, logits: Tensor) -> Tensor:

@@ -1,12 +1,10 @@
 """What a metric looks like in ROC space and where to cut by it, as plain data; the modules beside show it."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from fbeta.metrics import Anchors, Confusion, Custom, FBeta, Metric, Pole, as_metric, check_prevalence
 from fbeta.report.explain import sentences
@@ -74,7 +72,7 @@ class Explanation:
         return json.dumps(asdict(self) | {"metric": self.spec}, indent=1, allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Explanation:
+    def from_json(cls, text: str) -> Self:
         """Read back what `to_json` wrote; a metric made from a function has no spec to read."""
         d = json.loads(text, object_hook=_restored)
         return cls(**d | {"metric": as_metric(d["metric"])})
