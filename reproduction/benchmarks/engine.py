@@ -6,7 +6,7 @@ Run from the root of the repository, `python reproduction/benchmarks/engine.py` 
     --quick     on a GPU: less of everything, writes nothing
     --render    writes the table and the line above again from results/engine.json
 
-Without a GPU it takes tiny networks, to see that it runs; these are no results.
+Without a GPU it takes tiny networks, to see that it runs; these are not results.
 
 The engine for many runs against the loop that anyone would write, in one process, and against two floors: the
 memory traffic of the weights at the speed of a copy, and the arithmetic at the speed of a large matrix product.
@@ -496,7 +496,7 @@ def render(result: dict[str, Any]) -> str:
     """A result as Markdown."""
     effort = result["effort"]
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
-    lines = [] if result["device"] == "cuda" else ["Tiny networks on a CPU: these are no results.", ""]
+    lines = [] if result["device"] == "cuda" else ["Tiny networks on a CPU: these are not results.", ""]
     lines += [
         f"Seconds of an epoch for one run, batch {BATCH}. {result['machine']}, {result['cores']} cores; {versions}; "
         f"n = {effort['repeats']}, median and quartiles.",
@@ -556,10 +556,10 @@ def _section(result: dict[str, Any], found: dict[str, Any]) -> list[str]:
     best = headline(found)
     lines += [
         "",
-        f"Floors in bf16, {TRAFFIC['bf16']} bytes for a weight and step ({TRAFFIC['fp32']} in fp32): {live:.4f} s for "
+        f"Floors in bf16, {TRAFFIC['bf16']} bytes per weight and step ({TRAFFIC['fp32']} in fp32): {live:.4f} s for "
         f"the {found['live'] / 1e6:.1f} M live weights that the engine keeps, {every:.4f} s for all "
         f"{found['weights'] / 1e6:.1f} M (taps that never meet a pixel included). A single run's weights may stay in "
-        f"the cache: for it this is no strict floor.",
+        f"the cache: for it this is not a strict floor.",
         f"Arithmetic: {found['multiply_adds'] / 1e6:.1f} M multiply-adds for an image take {arithmetic:.4f} s; "
         f"{best['runs']} at once in bf16 take {best['train']['s'] / arithmetic:.1f} times as long.",
         "Ratios are of training alone, and to the faster of the two DataLoader loops, which do not evaluate either.",

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fbeta_reproduction.engine import augmentation
-from fbeta_reproduction.engine.kernels import Learning, reference
+from fbeta_reproduction.engine.kernels import Kernels, Learning, Statistics
 from fbeta_reproduction.engine.layout import Layout
 from fbeta_reproduction.engine.resnet import Architecture
 
@@ -16,8 +16,9 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 if not (INTERPRETED or torch.cuda.is_available()):
     pytest.skip("needs a GPU, or TRITON_INTERPRET=1", allow_module_level=True)
 
-from fbeta_reproduction.engine.kernels import accelerated  # noqa: E402
+from fbeta_reproduction.engine.kernels.accelerated import TritonKernels  # noqa: E402
 
+PLAIN, TRITON = Kernels(), TritonKernels()
 DEVICE = "cpu" if INTERPRETED else "cuda"
 RUNS, BATCH = 2, 5
 NETWORK = Layout(Architecture((1, 2, 1, 1), width=16))
@@ -41,24 +42,30 @@ def inputs(net, c):
 
 
 def line(channels):
-    return reference.Statistics(*(torch.rand(RUNS, channels) - 0.3 for _ in range(4)))
+    return Statistics(*(torch.rand(RUNS, channels) - 0.3 for _ in range(4)))
 
 
 def to(thing):
-    if isinstance(thing, reference.Statistics):
-        return reference.Statistics(*(t.to(DEVICE) for t in thing))
+    if isinstance(thing, Statistics):
+        return Statistics(*(t.to(DEVICE) for t in thing))
     return thing.to(DEVICE) if isinstance(thing, torch.Tensor) else thing
 
 
 def both(name, *args, **kwargs):
     """Results of the twins, and what they wrote into their arguments."""
     results = []
-    for module, device in ((reference, "cpu"), (accelerated, DEVICE)):
+    for kernels, device in ((PLAIN, "cpu"), (TRITON, DEVICE)):
         own = [to(a) if device == DEVICE else a for a in args]
         own = [a.clone() if isinstance(a, torch.Tensor) else a for a in own]
         extra = {k: v.to(device).clone() for k, v in kwargs.items()}
-        results.append((getattr(module, name)(*own, **extra), own))
+        results.append((getattr(kernels, name)(*own, **extra), own))
     return results
+
+
+def test_there_are_all():
+    names = [name for name in vars(Kernels) if not name.startswith("_")]
+    assert len(names) == 12
+    assert all(getattr(TRITON, name) is not getattr(PLAIN, name) for name in names)
 
 
 @convs
@@ -110,8 +117,8 @@ def test_gradient_of_the_stem_in_mixed_precision(stem):
     x[..., 3] = 0  # a pixel has three colours
     x, d = (t.bfloat16() for t in (x, torch.randn(RUNS, BATCH, *net.stem.out_shape)))
     expected, result = torch.zeros_like(w), torch.zeros_like(w, device=DEVICE)
-    reference.conv_back_weight(x.float(), d.float(), net.stem, expected)
-    accelerated.conv_back_weight(to(x), to(d), net.stem, result)
+    PLAIN.conv_back_weight(x.float(), d.float(), net.stem, expected)
+    TRITON.conv_back_weight(to(x), to(d), net.stem, result)
     assert (result.cpu() - expected).abs().max() < 1e-3 * expected.abs().max()
 
 
@@ -132,7 +139,7 @@ def test_pool(size):
     ((y, where), _), ((y2, where2), _) = both("pool", h, s)
     near(y2, y)
     d = torch.randn_like(y)
-    near(accelerated.pool_back(to(d), where2, to(h), to(s)), reference.pool_back(d, where, h, s))
+    near(TRITON.pool_back(to(d), where2, to(h), to(s)), PLAIN.pool_back(d, where, h, s))
 
 
 @pytest.mark.parametrize("size", [8, 1])
@@ -152,13 +159,13 @@ def test_head(size):
     x = torch.randn(RUNS, BATCH, size, size, 64)
     flat = torch.randn(RUNS, 2 * 64 + 2)
     w, b = flat[:, :128].unflatten(1, (2, 64)), flat[:, 128:]
-    near(accelerated.head(to(x), to(flat)[:, :128].unflatten(1, (2, 64)), to(flat)[:, 128:]), reference.head(x, w, b))
+    near(TRITON.head(to(x), to(flat)[:, :128].unflatten(1, (2, 64)), to(flat)[:, 128:]), PLAIN.head(x, w, b))
     d = torch.randn(RUNS, BATCH)
     grads = [torch.zeros_like(flat), to(torch.zeros_like(flat))]
     views = [(g[:, :128].unflatten(1, (2, 64)), g[:, 128:]) for g in grads]
     near(
-        accelerated.head_back(to(d), to(x), to(flat)[:, :128].unflatten(1, (2, 64)), *views[1]),
-        reference.head_back(d, x, w, *views[0]),
+        TRITON.head_back(to(d), to(x), to(flat)[:, :128].unflatten(1, (2, 64)), *views[1]),
+        PLAIN.head_back(d, x, w, *views[0]),
     )
     near(grads[1], grads[0])
 
@@ -179,8 +186,8 @@ def test_learn():
     for shadow in (None, p.to(torch.bfloat16)):
         mine = Learning(p.clone(), v.clone(), shadow, rate, 0.9, 1e-4)
         theirs = Learning(*(to(t).clone() if isinstance(t, torch.Tensor) else t for t in mine))
-        reference.learn(gradient, mine)
-        accelerated.learn(to(gradient), theirs)
+        PLAIN.learn(gradient, mine)
+        TRITON.learn(to(gradient), theirs)
         near(theirs.weights, mine.weights)
         near(theirs.velocity, mine.velocity)
         if shadow is not None:

@@ -79,7 +79,7 @@ def fetched(name, source):
     try:
         return on_disk(data.fetch(name, source))
     except data.DataError as error:
-        if not any(reason in str(error) for reason in ("not installed", "nor is apt", " failed: ")):
+        if not any(reason in str(error) for reason in ("not installed", " failed: ")):
             raise
         pytest.skip(str(error))
 
@@ -127,7 +127,9 @@ def test_debians_files_are_zalandos(monkeypatch, server, tmp_path):
     if fashion_mnist.FOLDER.is_dir():
         packed = {name: (fashion_mnist.FOLDER / f"{name}.gz").read_bytes() for name in OFFICIAL}
     else:
-        subprocess.run(["apt-get", "download", fashion_mnist.PACKAGE], cwd=tmp_path, check=True, capture_output=True)
+        line = ["apt-get", "download", fashion_mnist.PACKAGE]
+        if subprocess.run(line, cwd=tmp_path, capture_output=True).returncode:
+            pytest.skip("Debian is out of reach")
         (package,) = tmp_path.glob("*.deb")
         subprocess.run(["dpkg-deb", "-x", package, tmp_path / "unpacked"], check=True)
         home = tmp_path / "unpacked" / fashion_mnist.FOLDER.relative_to("/")

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fbeta.cli import app
-from fbeta_reproduction.naming import change_name, listed, loss_name, median, number, spread
+from fbeta_reproduction.naming import change_name, loss_name, median, spread
 from fbeta_reproduction.protocol import BETAS, Run, faithful
 from fbeta_reproduction.results.folder import Results, read
 from fbeta_reproduction.verdicts import claims, correlation_claims
@@ -192,8 +192,6 @@ def test_names():
     run = Run("cifar10", "soft", 0.5, learning_rate=0.03, stem="cifar", precision="fp32", remedy="anneal20")
     assert loss_name(run) == "macro soft F½"
     assert change_name(run) == "learning rate 0.03, cifar stem, anneal20, fp32"
-    assert listed([]) == ""
-    assert (number(-0.0001), number(float("-inf"))) == ("0.000", "−∞")
     assert spread([np.inf, 3, 4], 0) == "4 [3, ∞]"
     assert np.isnan(median([float("nan")]))
 
@@ -201,9 +199,9 @@ def test_names():
 def test_blocks_escape_and_align():
     table = blocks.DataTable(("loss", "n"), (("a < b", "1"),))
     assert blocks.markdown([table]) == "| loss | n |\n|---|---:|\n| a < b | 1 |\n"
-    assert "a &lt; b" in blocks.html(table, {})
-    assert blocks.html(blocks.Picture("x.png", "t", "c"), {}) == ""
-    assert blocks.inline("0.5 [0.1, 0.9] (n)") == "0.5 [0.1, 0.9] (n)"
+    assert '<td class="l">a &lt; b</td><td class="r">1</td>' in html_page.html(table, {})
+    assert html_page.html(blocks.Picture("x.png", "t", "c"), {}) == ""
+    assert html_page.inline("0.5 [0.1, 0.9] (n)") == "0.5 [0.1, 0.9] (n)"
 
 
 # The document -----------------------------------------------------------------------------------------------------
@@ -260,7 +258,7 @@ def test_numbers_of_the_document_are_those_of_the_files(text, everything):
     on = sum(r.on_plateau[1] for r in g.everyone)
     assert f"{on} of 25: {on / 25:.2f} [" in section(text, "The plateau")
     seconds = sum(r.columns["seconds"].sum() for r in found)
-    assert f"In all {seconds:.0f} seconds" in section(text, "Time and machine")
+    assert f"In all {seconds:,.0f} seconds" in section(text, "Time and machine")
     own = 2 * 50 * 120 * 0.21 / 60
     assert f"own 100 runs, 12,000 epochs with their evaluation, took {own:.1f} minutes" in text
     fp32 = found.find("cifar10", "surrogate", 1.0, precision="fp32")
@@ -380,8 +378,41 @@ def test_page_is_one_file(everything, tmp_path):
     assert outline.open == []
     assert outline.images == 14
     assert outline.external == []
-    for anchor in re.findall(r'href="#([^"]+)"', (tmp_path / "page.html").read_text()):
-        assert f'id="{anchor}"' in (tmp_path / "page.html").read_text()
+    places = re.findall(r'<h\d id="([^"]+)"', (tmp_path / "page.html").read_text())
+    assert len(places) == len(set(places))
+    assert set(re.findall(r'href="#([^"]+)"', (tmp_path / "page.html").read_text())) < set(places)
+
+
+def test_page_has_the_shell_of_every_page():
+    shell, page = html_page.in_shell("The paper, reproduced", "", style=html_page.STYLE), html_page.page(Results(()))
+    assert page[: page.index("<header>")] == shell[: shell.index("<footer")].rstrip() + "\n"
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1]
+    assert "unsafe" not in policy
+    assert page.count("<style") == page.count("<!doctype") == 1
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    html_page.save(read(ROOT / "results"), path, ROOT / "pictures")
+    return path
+
+
+@pytest.mark.xdist_group("browser")
+@pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (375, "dark"), (1280, "light")])
+def test_page_in_a_browser(visit, page_file, width, scheme):
+    page = visit(page_file, width=width, scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    pictures = page.locator(".scroll:has(img)").evaluate_all("boxes => boxes.map(x => x.scrollWidth > x.clientWidth)")
+    assert set(pictures) == {width < 640}  # in their own boxes, where they would become too small to read
+    assert page.locator("nav a").count() == page.locator("h2").count()
+    page.click("nav a:last-child")
+    assert page.locator("h2").last.bounding_box()["y"] < 800
+    picture = page.locator("img").last
+    picture.scroll_into_view_if_needed()
+    assert picture.evaluate("x => x.decode().then(() => x.naturalWidth)") > 600
+    page.click("#theme")
+    assert page.inner_text("#theme") == {"light": "Light", "dark": "Dark"}[scheme]
 
 
 def test_command_writes_everything(tmp_path):

@@ -5,7 +5,7 @@ Imbalanced Data", https://arxiv.org/abs/2104.01459. In reading order, each impor
 
 - `records`: result and state files that survive a kill, and which process works on what;
 - `protocol`: which runs there are, and the settings that they share;
-- `naming`: how runs and numbers are written in tables, figures and sentences;
+- `naming`: names of runs and scores in tables, figures and sentences;
 - `images`: the data sets, fetched and verified;
 - `engine`: many residual networks trained side by side, with their kernels;
 - `readings`: the loss of each run; other readings of the paper's text, and remedies for its plateau;

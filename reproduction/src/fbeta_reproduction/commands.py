@@ -35,18 +35,18 @@ def paper_run(
     ] = None,
     results: Folder = RESULTS,
     device: Annotated[str, typer.Option(help="cuda, cpu, or auto.")] = "auto",
-    at_once: Annotated[int, typer.Option(min=1, help="The most runs to train together.")] = 50,
+    at_once: Annotated[int, typer.Option(min=1, help="Train at most this many runs together.")] = 50,
     part: Annotated[
-        str, typer.Option("--shard", help="The part of the runs to train, as 2/3 for the second of three machines.")
+        str, typer.Option("--shard", help="Which part of the runs to train; 2/3 is the second of three parts.")
     ] = "1/1",
     minutes: Annotated[
-        float | None, typer.Option(min=0, help="Stop after so many minutes; the same command goes on later.")
+        float | None, typer.Option(min=0, help="Stop after this many minutes; run it again to go on.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Start without a GPU even if it takes days.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train the paper's networks, many at once; stop it at any time and call it again to go on."""
-    with answering("stopped; the same command goes on from here."):
+    """Train the paper's networks, many at once; stop it at any time and run it again to go on."""
+    with answering("stopped; run the same command again to go on."):
         from fbeta_reproduction.runner import session
 
         plan = session.plan(dataset, preset, repeats, epochs, precision, device)
@@ -75,8 +75,8 @@ def paper_status(results: Folder = RESULTS, as_json: AsJson = False) -> None:
 @app.command("figures")
 def paper_figures(
     results: Folder = RESULTS,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the pictures go.")] = PICTURES,
-    html: Annotated[Path | None, typer.Option(help="Write a page with everything, one offline file.")] = None,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder for the pictures.")] = PICTURES,
+    html: Annotated[Path | None, typer.Option(help="Write a page with everything; it works offline.")] = None,
     doc: Annotated[Path | None, typer.Option(help="Write the claims and their verdicts as Markdown.")] = None,
     as_json: AsJson = False,
 ) -> None:

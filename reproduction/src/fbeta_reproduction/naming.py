@@ -1,4 +1,4 @@
-"""How runs and numbers are called in tables, figures and sentences."""
+"""Names of runs and scores in tables, figures and sentences; numbers are written by `fbeta.report.numerals`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fbeta.metrics import FBeta, title
+from fbeta.report.numerals import NONE, fixed
 from fbeta_reproduction.protocol import Run
 
 DATASET_NAMES = {"fashion-mnist": "Fashion-MNIST", "cifar10": "CIFAR-10", "digits": "digits"}
@@ -24,7 +26,6 @@ LOSS_NAMES = {
     "twice-bce": "balanced BCE of a softmax of the softmax",
     "unclamped-bce": "balanced BCE, its logarithm not clamped",
 }
-_SUBSCRIPT = str.maketrans("0123456789.", "₀₁₂₃₄₅₆₇₈₉.")
 
 
 def dataset_name(dataset: str) -> str:
@@ -51,7 +52,7 @@ def score_name(beta: float) -> str:
     >>> score_name(0.5), score_name(3.0)
     ('F½', 'F₃')
     """
-    return "F" + beta_name(beta).translate(_SUBSCRIPT)
+    return title(FBeta(beta))
 
 
 def loss_name(run: Run) -> str:
@@ -66,7 +67,7 @@ def loss_name(run: Run) -> str:
 
 
 def change_name(run: Run) -> str:
-    """What a run does otherwise than the paper, apart from its loss.
+    """How a run differs from the paper, apart from its loss.
 
     >>> change_name(Run("cifar10", "bce", learning_rate=0.03, precision="fp32"))
     'learning rate 0.03, fp32'
@@ -81,26 +82,12 @@ def change_name(run: Run) -> str:
 
 
 def full_name(run: Run) -> str:
-    """The loss of a run, and what it does otherwise than the paper.
+    """The loss of a run, and how it differs from the paper otherwise.
 
     >>> full_name(Run("cifar10", "soft", 1.0, learning_rate=0.03))
     'macro soft F₁, learning rate 0.03'
     """
     return ", ".join(filter(None, (loss_name(run), change_name(run))))
-
-
-def number(x: float, digits: int = 3) -> str:
-    """A number with a fixed number of digits and a true minus sign; a dash for NaN.
-
-    >>> number(-0.25), number(float("nan")), number(float("inf"))
-    ('−0.250', '–', '∞')
-    """
-    if math.isnan(x):
-        return "–"
-    if math.isinf(x):
-        return "∞" if x > 0 else "−∞"
-    text = f"{x:.{digits}f}".replace("-", "−")
-    return text[1:] if text.startswith("−") and float(text[1:]) == 0 else text  # no negative zero
 
 
 def median(values: Sequence[float]) -> float:
@@ -121,15 +108,6 @@ def spread(values: Sequence[float], digits: int = 3) -> str:
     """
     kept = [v for v in values if not math.isnan(v)]
     if not kept:
-        return "–"
-    middle, low, high = (number(x, digits) for x in (median(kept), min(kept), max(kept)))
+        return NONE
+    middle, low, high = (fixed(x, digits) for x in (median(kept), min(kept), max(kept)))
     return middle if len(kept) == 1 else f"{middle} [{low}, {high}]"
-
-
-def listed(items: Sequence[str]) -> str:
-    """A list in a sentence.
-
-    >>> listed(["a", "b", "c"]), listed(["a"])
-    ('a, b and c', 'a')
-    """
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""

@@ -1,19 +1,17 @@
-"""Where the runs stand: what is finished, who trains what now, and what is still to do."""
+"""The state of the runs: what is finished, who trains what now, and what is still to do."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
-from fbeta_reproduction.naming import dataset_name, listed, median, number, score_name
+from fbeta.report.console import heading, indented, plain, table
+from fbeta.report.console import show as printed
+from fbeta.report.numerals import fixed, series
+from fbeta_reproduction.naming import dataset_name, median, score_name
 from fbeta_reproduction.protocol import BETAS, PAPER, PROTOCOL, SETTINGS, Run
 from fbeta_reproduction.records import ledger
 from fbeta_reproduction.results.folder import read_run
@@ -23,7 +21,7 @@ from fbeta_reproduction.results.run_result import LAST, RunResult
 AT_HALF = [f"f{beta:g}" for beta in BETAS]
 TUNED = [f"tuned_f{beta:g}" for beta in BETAS]
 
-#: Terminals narrower than this do without the scores at tuned cuts.
+#: Terminals narrower than this do not show the scores at tuned cuts.
 _WIDE = 100
 
 
@@ -32,7 +30,7 @@ def status(folder: Path | str, runs: Iterable[Run]) -> list[dict[str, Any]]:
 
     A score is the mean over the last five epochs, on test rows: `f1` at ½, `tuned_f1` at the cut that is best for
     it on validation rows; `positive` is the share predicted positive at ½. A run without an epoch has None there,
-    and a damaged file an `error`. A run is told to go to `wanted` epochs by its file, or by the plan if it has none.
+    and a damaged file an `error`. The epochs `wanted` are those of its file, or of the plan if it has none.
 
     >>> first = status("a folder that is not there", [Run("digits", "soft", beta=2.0)])[0]
     >>> first["id"], first["state"], first["epochs"], first["wanted"], first["f2"]
@@ -101,24 +99,21 @@ def show(rows: list[dict[str, Any]], console: Console | None = None) -> None:
       waiting: soft-b2
     """
     console = console or Console(highlight=False)
-    if console.file is sys.stdout and isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal without β shows ? rather than a traceback
     if not console.is_terminal and console.width < _WIDE:
         console.width = 120  # a file or a pipe is as wide as needed
-    for dataset in dict.fromkeys(row["dataset"] for row in rows):
-        console.print(_dataset(dataset, [row for row in rows if row["dataset"] == dataset], console.width))
+    parts = [
+        _dataset(dataset, [row for row in rows if row["dataset"] == dataset], console.width)
+        for dataset in dict.fromkeys(row["dataset"] for row in rows)
+    ]
     if any(row["epochs"] for row in rows):
         star = ", with * at the cut tuned on validation rows" if console.width >= _WIDE else ""
-        console.print(
-            Text(
-                f"Test rows, mean of the last {LAST} epochs: F at ½{star}, accuracy and share predicted positive. "
-                "Medians of the finished runs, or where none is of those begun.",
-                "dim",
-            )
+        words = (
+            f"Test rows, mean of the last {LAST} epochs: F at ½{star}, accuracy and share predicted positive. "
+            "Medians of the finished runs, or of those begun where none is finished."
         )
-    for row in rows:
-        if row["error"]:
-            console.print(Text(row["error"], "red"))
+        parts.append(plain(words, "dim"))
+    parts += [plain(row["error"], "red") for row in rows if row["error"]]
+    printed(Group(*parts), console)
 
 
 def _dataset(dataset: str, rows: list[dict[str, Any]], width: int) -> RenderableType:
@@ -135,33 +130,33 @@ def _dataset(dataset: str, rows: list[dict[str, Any]], width: int) -> Renderable
     if begun:
         parts.append(_table(begun, width))
     if waiting:
-        parts.append(Text(f"waiting: {', '.join(waiting)}", "dim"))
+        parts.append(plain(f"waiting: {', '.join(waiting)}", "dim"))
     workers = sorted({row["claimed_by"] for row in rows if row["state"] == "training"})
     if workers:
         count = sum(row["state"] == "training" for row in rows)
-        parts.append(Text(f"{count} in training by {listed(workers)}"))
-    counts = f"  {done} of {len(rows)} runs finished, {seconds / 60:.1f} min of device time"
-    title = Text.assemble((dataset_name(dataset), "bold"), counts)
-    return Group(title, *(Padding(part, (0, 0, 0, 2), expand=False) for part in parts))
+        parts.append(plain(f"{count} in training by {series(workers)}"))
+    counts = f"{done} of {len(rows)} runs finished, {seconds / 60:.1f} min of device time"
+    return Group(heading(dataset_name(dataset), counts), *map(indented, parts))
 
 
-def _table(groups: dict[tuple[str, int], list[dict[str, Any]]], width: int) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", pad_edge=False)
+def _table(groups: dict[tuple[str, int], list[dict[str, Any]]], width: int) -> RenderableType:
+    grid = table()
+    grid.padding = (0, 1, 0, 0)  # many columns
     shown = [*AT_HALF, *(TUNED if width >= _WIDE else []), "accuracy", "positive"]
     heads = {name: score_name(beta) for name, beta in zip(AT_HALF, BETAS, strict=True)}
     heads |= {name: f"{score_name(beta)}*" for name, beta in zip(TUNED, BETAS, strict=True)}
     heads |= {"accuracy": "acc.", "positive": "pos."}
-    table.add_column("loss", overflow="fold")
+    grid.add_column("loss", overflow="fold")
     for head in ("runs", "epochs", *(heads[name] for name in shown), "sec."):
-        table.add_column(head, justify="right", no_wrap=True)
+        grid.add_column(head, justify="right", no_wrap=True)
     for (label, wanted), rows in groups.items():
         done = [row for row in rows if row["state"] == "done"]
         some = done or [row for row in rows if row["epochs"]]
-        table.add_row(
-            Text(label),
+        grid.add_row(
+            plain(label),
             f"{len(done)}/{len(rows)}",
             f"{median([row['epochs'] for row in some]):g}/{wanted}",
-            *(number(median([row[name] for row in some])).removeprefix("0") for name in shown),
+            *(fixed(median([row[name] for row in some])).removeprefix("0") for name in shown),
             f"{sum(row['seconds'] for row in rows):.0f}",
         )
-    return table
+    return grid

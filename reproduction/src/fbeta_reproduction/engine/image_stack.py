@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from fbeta_reproduction.engine import augmentation, kernels
 from fbeta_reproduction.engine.augmentation import Holdout
-from fbeta_reproduction.engine.kernels import EPSILON, Learning
-from fbeta_reproduction.engine.kernels.reference import Statistics
+from fbeta_reproduction.engine.kernels import EPSILON, Learning, Statistics
 from fbeta_reproduction.engine.layout import Block, Conv, Layout, Norm
 from fbeta_reproduction.engine.loss_sum import LossSum
 
@@ -127,15 +126,11 @@ class ImageStack(nn.Module):
 
     def _conv_norm(self, x: Tensor, conv: Conv, norm: Norm) -> tuple[Tensor, Statistics]:
         gamma, beta = norm.gamma(self.small), norm.beta(self.small)
-        result: tuple[Tensor, Statistics] = self.kernels.conv_norm(
-            x, self._weights(conv), conv, gamma, beta, norm.statistics(self.running)
-        )
-        return result
+        return self.kernels.conv_norm(x, self._weights(conv), conv, gamma, beta, norm.statistics(self.running))
 
     def _augment(self, order: Tensor) -> Tensor:
         net = self.layout
-        result: Tensor = self.kernels.augment(self.images, order, self.mean, net.input_shape, net.pad, self.dtype)
-        return result
+        return self.kernels.augment(self.images, order, self.mean, net.input_shape, net.pad, self.dtype)
 
     def _step(self, batch: int) -> None:
         k, net = self.kernels, self.layout
@@ -157,7 +152,7 @@ class ImageStack(nn.Module):
         )
         for block in reversed(net.blocks):
             d = self._block_back(d, block, kept.pop())
-        g, alive = (k.pool_back(d, where, h, s), None) if net.pooled else (d, first)
+        g, alive = (d, first) if where is None else (k.pool_back(d, where, h, s), None)
         g = self._norm_back(g, alive, h, s, net.stem_norm)
         k.conv_back_weight(x, g, net.stem, net.stem.weights(self.grads))
         options = self.rate, self.momentum, self.decay
@@ -175,10 +170,8 @@ class ImageStack(nn.Module):
 
     def _norm_back(self, d: Tensor, alive: Tensor | None, h: Tensor, s: Statistics, norm: Norm) -> Tensor:
         gamma = norm.gamma(self.small)
-        result: Tensor = self.kernels.norm_back(
-            d, alive, h, s, gamma, norm.gamma(self.small_grads), norm.beta(self.small_grads)
-        )
-        return result
+        grads = norm.gamma(self.small_grads), norm.beta(self.small_grads)
+        return self.kernels.norm_back(d, alive, h, s, gamma, *grads)
 
     def _block_back(self, d: Tensor, block: Block, kept: _Kept) -> Tensor:
         k = self.kernels
@@ -188,7 +181,7 @@ class ImageStack(nn.Module):
         g = self._norm_back(g, kept.a1, kept.h1, kept.s1, block.norm1)
         k.conv_back_weight(kept.x, g, block.conv1, block.conv1.weights(self.grads))
         same = {} if kept.around is not None else {"add": d, "alive": kept.out}
-        out: Tensor = k.conv_back_data(g, self._weights(block.conv1), block.conv1, **same)
+        out = k.conv_back_data(g, self._weights(block.conv1), block.conv1, **same)
         if block.around is not None and kept.around is not None:
             conv, norm = block.around
             g = self._norm_back(d, kept.out, *kept.around, norm)
@@ -207,7 +200,7 @@ class ImageStack(nn.Module):
 
     def _look(self, batch: int) -> None:
         k, net = self.kernels, self.layout
-        lines = iter(self.lines)
+        lines = ((line[0], line[1]) for line in self.lines)
         lanes = self.cursor + torch.arange(batch, device=self.device)
         order = self.middle[lanes].expand(len(self.members), -1).contiguous()
         a = k.conv_line(self._augment(order), self._weights(net.stem), net.stem, *next(lines), None, True)
@@ -226,7 +219,7 @@ class ImageStack(nn.Module):
     # How they are run
 
     def _do(self, name: str, act: Callable[[int], None], batch: int) -> None:
-        """Act at once on a CPU; on a GPU play the recording, and make it the first time."""
+        """Run at once on a CPU; on a GPU replay the recorded graph, which is recorded the first time."""
         if self.device.type != "cuda":
             act(batch)
             return
@@ -236,7 +229,7 @@ class ImageStack(nn.Module):
 
     def _record(self, act: Callable[[int], None], batch: int) -> torch.cuda.CUDAGraph:
         # Kernels are compiled while they run for the first time, which a recording does not allow; what that
-        # rehearsal changes is put back.
+        # first run changes is put back.
         before = {key: value.clone() for key, value in self.state().items()}
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())

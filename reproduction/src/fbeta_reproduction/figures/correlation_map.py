@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from matplotlib.patches import Rectangle
 
+from fbeta.report.numerals import fixed
 from fbeta_reproduction.figures.style import colour, figure, not_a_number, note, unfinished
-from fbeta_reproduction.naming import dataset_name, loss_name, median, number, score_name
+from fbeta_reproduction.naming import dataset_name, loss_name, median, score_name
 from fbeta_reproduction.protocol import BETAS
 from fbeta_reproduction.results.correlation import CORRELATIONS, table
 from fbeta_reproduction.results.folder import Results
@@ -25,7 +26,7 @@ def draw(results: Results, dataset: str) -> Any:
         ax.imshow(np.sign(values) * values**2, cmap="RdBu_r", vmin=-1.2, vmax=1.2, aspect="auto")
         for (i, j), r in np.ndenumerate(values):
             dark = abs(r) > 0.85
-            ax.text(j, i, number(r, 2), ha="center", va="center", fontsize=8.5, color="white" if dark else "black")
+            ax.text(j, i, fixed(r, 2), ha="center", va="center", fontsize=8.5, color="white" if dark else "black")
             if groups[i].run.beta == BETAS[j]:
                 box = Rectangle((j - 0.46, i - 0.44), 0.92, 0.88, fill=False, ec="black", lw=1.6)
                 ax.add_patch(box)

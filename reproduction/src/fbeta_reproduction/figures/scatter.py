@@ -6,8 +6,9 @@ from typing import Any
 
 from matplotlib.lines import Line2D
 
+from fbeta.report.numerals import fixed
 from fbeta_reproduction.figures.style import MARKERS, SHADES, figure, not_a_number, note, plain
-from fbeta_reproduction.naming import beta_name, dataset_name, number, score_name
+from fbeta_reproduction.naming import beta_name, dataset_name, score_name
 from fbeta_reproduction.protocol import BETAS
 from fbeta_reproduction.results.correlation import pearson
 from fbeta_reproduction.results.folder import Results
@@ -57,4 +58,4 @@ def draw(results: Results, dataset: str, family: str) -> Any:
 
 
 def _label(beta: float, r: float) -> str:
-    return f"β={beta_name(beta)}: {number(r, 2)}"
+    return f"β={beta_name(beta)}: {fixed(r, 2)}"

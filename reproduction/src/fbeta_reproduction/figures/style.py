@@ -48,7 +48,7 @@ def line(run: Run) -> Any:
 
 
 def figure(width: float, height: float, **gaps: float) -> Figure:
-    """An empty figure, in inches of a page about ten wide; `hspace` and `wspace` part its panels."""
+    """An empty figure, in inches of a page about ten wide; `hspace` and `wspace` lie between its panels."""
     fig = Figure(figsize=(width, height), dpi=150)
     fig.set_layout_engine("constrained", **gaps)
     return fig
@@ -95,7 +95,7 @@ def counted(ax: Any, sizes: Iterable[int]) -> None:
 
 
 def repeats(groups: list[Repeats]) -> str:
-    """How many repeats a figure rests on.
+    """How many repeats a figure is based on.
 
     >>> repeats([])
     'n = 0'

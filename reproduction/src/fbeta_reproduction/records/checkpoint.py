@@ -43,7 +43,7 @@ def save(path: Path | str, tensors: Mapping[str, torch.Tensor], meta: Mapping[st
     try:
         save_file(whole, part / "new", metadata={"meta": text, "crc32": _sum(whole, text)})
         settle(part / "new", path)
-    except SafetensorError as error:  # a full disk, which it says in words only
+    except SafetensorError as error:  # a full disk, named in its text only
         code = re.search(r"os error (\d+)", str(error))
         number = int(code[1]) if code else errno.EIO
         raise OSError(number, os.strerror(number), str(path)) from error
@@ -86,7 +86,7 @@ def load(path: Path | str, device: str = "cpu") -> tuple[dict[str, torch.Tensor]
         return tensors, dict(json.loads(said["meta"]))
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            f"{path} is no checkpoint, or a damaged one ({error}); delete it, and its runs start from the beginning."
+            f"{path} is not a checkpoint, or is damaged ({error}); delete it, and its runs start from the beginning."
         ) from error
 
 
@@ -95,7 +95,7 @@ def _sum(tensors: Mapping[str, torch.Tensor], text: str) -> str:
 
     found = zlib.crc32(text.encode())
     for name in sorted(tensors):
-        x = tensors[name].cpu().reshape(-1)  # a number has no bytes to view, a row of one has
+        x = tensors[name].cpu().reshape(-1)  # a single number has no bytes to view, a row of one has
         found = zlib.crc32(x.view(torch.uint8).numpy().data, zlib.crc32(name.encode(), found))
     return f"{found:08x}"
 

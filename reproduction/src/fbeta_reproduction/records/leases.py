@@ -48,12 +48,12 @@ class Owner:
 
     @classmethod
     def read(cls, name: str) -> Owner:
-        """From the name of a file."""
+        """Read the name of a claim's file."""
         try:
             host, place, pid, since, token = name.split("~")
             return cls(host, place, int(pid), int(since), token)
         except ValueError:
-            return cls(name, "", 0, 0, "")  # not ours: it grows stale like any other
+            return cls(name, "", 0, 0, "")  # not ours: it goes stale like any other
 
     @property
     def name(self) -> str:
@@ -66,7 +66,7 @@ class Owner:
 
     @property
     def dead(self) -> bool:
-        """Whether the process is known to be gone; of another machine nothing is known.
+        """Whether the process is known to be gone; about other machines nothing is known.
 
         >>> Owner.here().dead
         False
@@ -85,11 +85,29 @@ class Owner:
         return f"{self.host}, process {self.pid}"
 
 
+class DiskClock:
+    """The time on the disk's clock: the clocks of machines that share a disk may differ by minutes."""
+
+    def now(self, folder: Path) -> float:
+        """The time where a folder lies."""
+        clock = folder / ".clock"
+        clock.touch()
+        return clock.stat().st_mtime
+
+    def stamp(self, path: Path) -> None:
+        """Set a file's time to now."""
+        os.utime(path)
+
+    def wait(self, stop: threading.Event, seconds: float) -> bool:
+        """Wait, at most until `stop` is set; says whether it is."""
+        return stop.wait(seconds)
+
+
 @dataclass
 class Leases:
     """The claims of one process on names in a folder; as a context it keeps them alive and gives them back.
 
-    A claim without a heartbeat for `patience` seconds, or of a dead process on this machine, is up for grabs.
+    A claim without a heartbeat for `patience` seconds, or of a dead process on this machine, may be taken over.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -102,6 +120,7 @@ class Leases:
 
     folder: Path
     patience: float = 600.0
+    clock: DiskClock = field(default_factory=DiskClock, repr=False)
     _held: dict[str, Path] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _stop: threading.Event = field(default_factory=threading.Event, repr=False)
@@ -120,12 +139,12 @@ class Leases:
         return path is not None and path.exists()
 
     def beat(self) -> list[str]:
-        """Show that the holder lives; the result is what others took over in the meantime."""
+        """Show that the holder is alive; the result is what others took over in the meantime."""
         lost = []
         with self._lock:
             for id, path in list(self._held.items()):
                 try:
-                    os.utime(path)
+                    self.clock.stamp(path)
                 except FileNotFoundError:
                     del self._held[id]
                     lost.append(id)
@@ -141,13 +160,13 @@ class Leases:
                 if path is not None:
                     with suppress(FileNotFoundError):
                         path.unlink()
-                    # Somebody may have moved in already: a directory that is not empty stays.
+                    # Somebody may have claimed it already: a directory that is not empty stays.
                     with suppress(OSError):
                         path.parent.rmdir()
 
     def _take(self, id: str) -> bool:
         place = self.folder / _flat(id)
-        now = self._now()
+        now = self.clock.now(self.folder)
         mine = Owner.here(int(now))
         found = _entries(place)
         if not found:
@@ -160,11 +179,11 @@ class Leases:
         if taken:
             self._held[id] = place / mine.name
             with suppress(FileNotFoundError):
-                os.utime(self._held[id])
+                self.clock.stamp(self._held[id])
         return taken
 
     def _enter(self, place: Path, mine: Owner) -> bool:
-        """Move a directory with the claim in it to where none, or an empty one, is; that cannot half happen."""
+        """Move a directory with the claim in it to where none, or an empty one, is: wholly, or not at all."""
         new = self.folder / f".new-{mine.token}"
         new.mkdir()
         (new / mine.name).touch()
@@ -178,12 +197,6 @@ class Leases:
             return False
         return True
 
-    def _now(self) -> float:
-        """The time on the disk's clock: the clocks of machines that share a disk may differ by minutes."""
-        clock = self.folder / ".clock"
-        clock.touch()
-        return clock.stat().st_mtime
-
     def __enter__(self) -> Leases:
         self._stop.clear()
         self._heart = threading.Thread(target=self._keep_beating, name="heartbeat", daemon=True)
@@ -191,8 +204,8 @@ class Leases:
         return self
 
     def _keep_beating(self) -> None:
-        # A beat that fails (a network disk that is away) is made up for by the next.
-        while not self._stop.wait(self.patience / 10):
+        # A beat that fails (a network disk that is away) does no harm: the next one follows.
+        while not self.clock.wait(self._stop, self.patience / 10):
             with suppress(OSError):
                 self.beat()
 
@@ -206,7 +219,7 @@ class Leases:
 
 
 def owner(folder: Path, id: str, patience: float = 600.0) -> Owner | None:
-    """Who holds a claim now, for those who only look; None if nobody does or the claim is stale.
+    """Who holds a claim now; None if nobody does or the claim is stale.
 
     >>> import tempfile
     >>> with Leases(Path(tempfile.mkdtemp())) as claims:

@@ -40,7 +40,7 @@ def owners(folder: Path | str, ids: Iterable[str]) -> dict[str, Owner]:
 
 
 def check(folder: Path | str, protocol: Mapping[str, Any]) -> None:
-    """Refuse a folder whose `protocol.json` is another's; one that has none holds what it holds.
+    """Refuse a folder whose `protocol.json` belongs to another protocol; a folder without one passes.
 
     >>> check("a folder that is not there", {"version": 1})
     """
@@ -80,11 +80,10 @@ class Ledger:
         folder: Path | str,
         protocol: Mapping[str, Any],
         *,
-        patience: float = 600.0,
         may_differ: Collection[str] = ("machine", "run.epochs"),
     ) -> None:
         self.folder = Path(folder)
-        self.claims = Leases(self.folder / ".claims", patience)
+        self.claims = Leases(self.folder / ".claims")
         self.may_differ = frozenset(may_differ)
         self._files: dict[str, _File] = {}
         self._unsynced: set[Path] = set()
@@ -99,11 +98,11 @@ class Ledger:
         return self.folder / ".checkpoints" / f"{_checked(key)}.safetensors"
 
     def claim(self, ids: Iterable[str]) -> list[str]:
-        """Claim runs; the result is those of `ids` that are now this process's."""
+        """Claim runs; the result is those of `ids` that this process now holds."""
         return self.claims.take([_checked(id) for id in ids])
 
     def beat(self) -> list[str]:
-        """Show that this process lives (a context does so by itself); the result is what others took over."""
+        """Show that this process is alive (a context does so by itself); the result is what others took over."""
         return self.claims.beat()
 
     def release(self, ids: Iterable[str] | None = None) -> None:
@@ -186,7 +185,7 @@ class Ledger:
         self._rewrite(id, b"".join(data.splitlines(keepends=True)[:2]), data, epoch)
 
     def sync(self) -> None:
-        """Bring all rows to the disk, so that no checkpoint outlives a power cut that its rows do not."""
+        """Bring all rows to the disk, so that after a power cut no checkpoint is there without its rows."""
         while self._unsynced:
             with self._unsynced.pop().open("rb") as file:
                 os.fsync(file.fileno())
@@ -199,7 +198,7 @@ class Ledger:
         self._files[id] = _File(head.count(b",", head.index(b"\n")) + 1, epochs, len(whole), path.stat().st_ino)
 
     def check_claim(self, id: str) -> None:
-        """NotHeldError if a run is not this process's to write."""
+        """Raise NotHeldError unless this process holds a run."""
         if not self.claims.holds(_checked(id)):
             who = owner(self.claims.folder, id, self.claims.patience)
             by = f"it is held by {who}" if who else "nobody holds it"
@@ -220,7 +219,7 @@ class Ledger:
 
 @dataclass
 class _File:
-    """What this process knows about a file that it writes: if the file is otherwise, somebody else wrote."""
+    """What this process knows about a file that it writes: if the file differs, somebody else wrote to it."""
 
     columns: int
     epochs: int
@@ -229,16 +228,16 @@ class _File:
 
 
 def _settle(folder: Path, protocol: dict[str, Any]) -> None:
-    """Make the folder this protocol's, or refuse the one that is there."""
+    """Set the folder up for this protocol, or refuse the one that is there."""
     path = folder / "protocol.json"
     if not path.exists():
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"{folder} is a file, not a results folder; {_REMEDY}.")
-        # Hidden files do not count: another process may be at this very place.
+        # Hidden files do not count: another process may be setting up this folder, too.
         others = sorted(x.name for x in folder.iterdir() if x.name[0] != ".") if folder.exists() else []
         if not path.exists():
             if others:
-                raise ValueError(f"{folder} holds other things ({others[0]}, …), no protocol.json; {_REMEDY}.")
+                raise ValueError(f"{folder} holds other things ({others[0]}, …) and no protocol.json; {_REMEDY}.")
             write(path, (json.dumps(protocol, indent=1) + "\n").encode())
     check(folder, protocol)
 

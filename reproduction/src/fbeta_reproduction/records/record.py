@@ -53,7 +53,7 @@ def ids(folder: Path | str) -> list[str]:
     """
     found = []
     for here, below, files in os.walk(folder):
-        # Hidden folders, claims above all, change under our eyes while others train.
+        # Hidden folders, above all the claims, change while others train.
         below[:] = [name for name in below if not name.startswith(".")]
         names = (Path(here, name) for name in files if name.endswith(".csv") and not name.startswith("."))
         found += [path.relative_to(folder).as_posix().removesuffix(".csv") for path in names]

@@ -135,7 +135,7 @@ def read(folder: Path) -> Results:
 
 
 def read_run(path: Path) -> RunResult:
-    """Read one run's file; a ValueError says what is wrong with one that is no run of this protocol."""
+    """Read one run's file; a ValueError says what is wrong with one that is not a run of this protocol."""
     record = ledger.read(path)
     try:
         run = Run(**record.header["run"])

@@ -42,7 +42,7 @@ def wilson(hits: float, n: float) -> tuple[float, float]:
 
     Reference: Wilson (1927)
     """
-    # SciPy's (`binomtest`) takes whole numbers only, and a share of n/S runs is none.
+    # SciPy's (`binomtest`) takes whole numbers only, and n/S is not always one.
     if n <= 0:
         return 0.0, 1.0
     share, more = hits / n, Z * Z / n

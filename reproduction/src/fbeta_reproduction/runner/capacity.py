@@ -14,7 +14,7 @@ from fbeta_reproduction.runner.run_stack import RunStack
 
 
 def bytes_per_run(layout: Layout, batch: int = 100, eval_batch: int = 500) -> int:
-    """About what a run takes on a device: weights four times over, and the larger of a step and an evaluation.
+    """About how many bytes a run takes: weights four times over, and the larger of a step and an evaluation.
 
     >>> from fbeta_reproduction.engine.resnet import ARCHITECTURES
     >>> round(bytes_per_run(Layout(ARCHITECTURES["resnet18"])) / 2**20)

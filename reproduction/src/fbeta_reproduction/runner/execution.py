@@ -75,7 +75,8 @@ def execute(
                 size = fits
             runs = _claim(ledger, left, size)
             if not runs:
-                say(f"Others train the last {len(left)} runs now; if they stop, the same command goes on with them.")
+                runs_are = "run is" if len(left) == 1 else f"{len(left)} runs are"
+                say(f"The last {runs_are} being trained by others; if they stop, run the same command again to go on.")
                 return False
             if not images and device.type == "cuda":
                 say("The GPU's kernels are built first; that takes a minute or so, once on a machine.")
@@ -92,13 +93,13 @@ def execute(
             ledger.release([run.id for run in runs])
             late = deadline is not None and time.monotonic() > deadline
             if done is False or (late and len(finished) < len(plan)):
-                say("The time limit is reached; the same command goes on from here.")
+                say("The time limit is reached; run the same command again to go on.")
                 return False
     return True
 
 
 def _left(ledger: Ledger, plan: Sequence[Run], finished: set[str], tick: Callable[[int], None]) -> list[Run]:
-    """What is not finished, by whomever."""
+    """The runs that nobody has finished yet."""
     left = []
     for run in plan:
         if run.id in finished:
@@ -131,7 +132,7 @@ def _hold(ledger: Ledger, runs: list[Run]) -> list[Run]:
 def _fewer(runs: Sequence[Run], ledger: Ledger, say: Callable[[str], None]) -> int:
     """Say that memory was not enough for a stack, and how many to try next."""
     if len(runs) == 1:
-        raise ValueError("the GPU's memory is not enough for one run; free some, or take --device cpu.")
+        raise ValueError("the GPU's memory is not enough for one run; free some, or use --device cpu.")
     torch.cuda.empty_cache()
     _forget(ledger, runs)
     say(f"The GPU's memory was not enough; going on with {_at_once(len(runs) // 2)}.")
@@ -145,7 +146,7 @@ def _at_once(runs: int) -> str:
 def _notes(ledger: Ledger) -> Iterator[tuple[Path, list[str]]]:
     """The checkpoints' notes: which runs each of them holds."""
     for note in sorted(ledger.checkpoint_path("any").parent.glob("stack-*.json")):
-        with suppress(FileNotFoundError):  # who trains it has just finished
+        with suppress(FileNotFoundError):  # whoever trains it has just finished
             yield note, json.loads(note.read_bytes())
 
 

@@ -19,7 +19,7 @@ from fbeta_reproduction.records.ledger import NotHeldError, check, read, shard
 from fbeta_reproduction.runner.capacity import seconds_per_epoch
 from fbeta_reproduction.runner.execution import execute
 
-#: A guess longer than this wants a yes.
+#: Seconds; a longer guess needs --yes.
 LONG = 1800.0
 
 
@@ -31,7 +31,7 @@ def plan(
     precision: str | None,
     device: str,
 ) -> list[Run]:
-    """The runs of some presets, in the precision that the device wants.
+    """The runs of some presets, in the precision that suits the device.
 
     >>> {run.precision for run in plan(["cifar10"], None, 1, None, None, "cpu")}
     {'fp32'}
@@ -75,7 +75,7 @@ def run(runs: list[Run], results: Path, device: str, at_once: int, part: str, mi
 
 
 def _warn_of_days(runs: list[Run], results: Path, device: torch.device) -> None:
-    """Refuse to start what takes long; a run that was stopped counts as a whole."""
+    """Refuse to start what takes long; a run that was stopped counts in full."""
     left = [run for run in runs if not _done(run, results)]
     guess = 0.0
     for dataset, stem in sorted({(run.dataset, run.stem) for run in left}):
@@ -84,7 +84,7 @@ def _warn_of_days(runs: list[Run], results: Path, device: torch.device) -> None:
     if guess > LONG:
         raise ValueError(
             f"without a GPU these {len(left)} runs take about {_span(guess)} here (a step of each network was "
-            "timed). Take fewer with --dataset, --repeats and --epochs (--dataset digits --epochs 3 needs a "
+            "timed). Choose fewer with --dataset, --repeats and --epochs (--dataset digits --epochs 3 needs a "
             "minute), or add --yes to start."
         )
 

@@ -73,7 +73,7 @@ def judge(dataset: str, groups: Sequence[Repeats], verdict: Verdict, *sentences:
 
 
 def unmeasured(dataset: str, *sentences: str) -> Finding:
-    """A finding that has to wait.
+    """A finding that was not measured yet.
 
     >>> str(unmeasured("cifar10"))
     'not measured yet'

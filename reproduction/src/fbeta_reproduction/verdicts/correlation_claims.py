@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from fbeta_reproduction.naming import listed, loss_name, median, number
+from fbeta.report.numerals import fixed, series
+from fbeta_reproduction.naming import loss_name, median
 from fbeta_reproduction.protocol import BETAS, PAPER
 from fbeta_reproduction.results import correlation
 from fbeta_reproduction.results.folder import Repeats, Results
@@ -41,7 +42,7 @@ def surrogate(results: Results) -> Claim:
         "“the surrogate F_β loss is linearly correlated with the F_β score over all choices of the β values” "
         "(Figures 3 and 6)",
         "Holds if, for all sixteen pairs of a loss and a score, the median over repeats of Pearson’s r on "
-        f"the training split is at most {number(LINEAR, 1)}; in part if for half of the pairs that can be "
+        f"the training split is at most {fixed(LINEAR, 1)}; in part if for half of the pairs that can be "
         "measured. Runs that never left the plateau have nothing to correlate and are left out; if none of a "
         "β left it, its pairs are not measured.",
         tuple(finding(d) for d in PAPER),
@@ -73,7 +74,7 @@ def soft(results: Results) -> Claim:
         "The macro soft F_β loss is not, except for a few β",
         "“the macro soft F_β loss is not linearly correlated with the F_β score except a few cases of β values” "
         "(Figures 4 and 7)",
-        f"Holds if the median r is at most {number(LINEAR, 1)} for no more than half of the measured pairs of "
+        f"Holds if the median r is at most {fixed(LINEAR, 1)} for no more than half of the measured pairs of "
         "a loss and a score; in part if for fewer than all.",
         tuple(finding(d) for d in PAPER),
         ("figure-4", "figure-7"),
@@ -96,7 +97,7 @@ def _numbers(groups: Sequence[Repeats]) -> list[str]:
     first = [r for g in groups for b in BETAS if not math.isnan(r := correlation.of_run(g.first, b))]
     steps = [median(c) for g in groups for c in correlation.table(g, "r of steps")]
     return [
-        f"r is at most {number(LINEAR, 1)} for {linear} of {measured} measured pairs: {_reach(own)} with the "
+        f"r is at most {fixed(LINEAR, 1)} for {linear} of {measured} measured pairs: {_reach(own)} with the "
         f"loss’s own β, {_reach(other)} with another.",
         f"In the first repetition alone: {sum(r <= LINEAR for r in first)} of {len(first)}.",
         f"Over the epochs off the plateau alone, in runs with at least {correlation.ENOUGH} of them: {off[0]} of "
@@ -115,7 +116,7 @@ def _stuck(groups: Sequence[Repeats]) -> list[str]:
 def _reach(values: Sequence[float]) -> str:
     kept = [v for v in values if not math.isnan(v)]
     # Three digits: what misses −0.9 by less than a hundredth must not look like it.
-    ends = dict.fromkeys(number(x) for x in (min(kept), max(kept))) if kept else {"–": None}
+    ends = dict.fromkeys(fixed(x) for x in (min(kept), max(kept))) if kept else {"–": None}
     return " to ".join(ends)
 
 
@@ -127,4 +128,4 @@ def _as_well(results: Results, dataset: str) -> str:
         if medians:
             hits = sum(r <= LINEAR for r in medians)
             said.append(f"{loss_name(g.run)} {hits} of {len(medians)} scores ({_reach(medians)})")
-    return f"By the same measure losses that do not know β: {listed(said)}." if said else ""
+    return f"By the same measure losses that do not know β: {series(said)}." if said else ""

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 from scipy import stats
 
-from fbeta_reproduction.naming import beta_name, full_name, listed, loss_name, median, number, score_name, spread
+from fbeta.report.numerals import fixed, series
+from fbeta_reproduction.naming import beta_name, full_name, loss_name, median, score_name, spread
 from fbeta_reproduction.protocol import PAPER
 from fbeta_reproduction.results.folder import Repeats, Results
 from fbeta_reproduction.results.run_result import RunResult
@@ -41,9 +42,9 @@ def bce_fails(results: Results) -> Claim:
             [g],
             verdict,
             f"Balanced BCE learned nothing in {failed} of {len(g.results)} runs; validation F₁ at ½ "
-            f"{spread(g.scores('val'))}, where calling everything positive gives {number(g.first.trivial('val'))}.",
+            f"{spread(g.scores('val'))}, where calling everything positive gives {fixed(g.first.trivial('val'))}.",
             *(f"{_quoted(o)} learned nothing in {_failures(o)}." for o in others if o not in fine),
-            f"Every run of these learned: {listed([_quoted(o) for o in fine])}." if fine else "",
+            f"Every run of these learned: {series([_quoted(o) for o in fine])}." if fine else "",
         )
     return Claim(
         3,
@@ -111,7 +112,7 @@ def _raced(ours: Sequence[Repeats], others: Sequence[Repeats]) -> Finding:
         f"(c) Best validation F₁ at ½, {_WORD[points[2]]}: {loss_name(best.run)} with {spread(best.scores('val'))}; "
         f"the best {'other' if best in ours else 'surrogate'} is {loss_name(rival.run)} with "
         f"{spread(rival.scores('val'))}, by repeat {_difference(best, rival)}.",
-        f"Surrogate runs that never left the plateau: {listed(stay)}." if stay else "",
+        f"Surrogate runs that never left the plateau: {series(stay)}." if stay else "",
     )
 
 
@@ -123,8 +124,8 @@ def _longer(slow: Sequence[Repeats], fast: Sequence[Repeats], time: Callable[[Ru
     """Whether runs of `slow` take longer than runs of `fast` (1, ½ or 0), and the numbers."""
     a, b = ([time(r) for g in groups for r in g.results] for groups in (slow, fast))
     share = superiority(a, b)
-    medians = " against ".join(number(median(times), 0) for times in (a, b))
-    text = f"in {number(100 * share, 0)} % of pairs (medians {medians} epochs)"
+    medians = " against ".join(fixed(median(times), 0) for times in (a, b))
+    text = f"in {fixed(100 * share, 0)} % of pairs (medians {medians} epochs)"
     return (1.0 if share >= LONGER[0] else 0.5 if share >= LONGER[1] else 0.0), text
 
 
@@ -133,7 +134,7 @@ def superiority(x: Sequence[float], y: Sequence[float]) -> float:
 
     .. math:: \Pr(X > Y) + \tfrac12 \Pr(X = Y)
 
-    Infinity is a time that nobody saw the end of: two of them are equal.
+    Infinity is a time whose end was not seen: two of them are equal.
 
     >>> superiority([3, 4], [1, 2]), superiority([math.inf], [math.inf])
     (1.0, 0.5)
@@ -195,7 +196,7 @@ def _accurate(soft: Sequence[Repeats], groups: Sequence[Repeats]) -> Finding:
             if wins
             else f"; the best macro soft loss is {score_name(top.run.beta or 1.0)} with {spread(finals(top))}."
         ),
-        f"(b) At the base rate {number(base)}, {'yes' if at_base else 'no'}: {number(abs(off))} "
+        f"(b) At the base rate {fixed(base)}, {'yes' if at_base else 'no'}: {fixed(abs(off))} "
         f"{'above' if off >= 0 else 'below'} it, with {spread(top.finals(lambda r: r.share('test')))} of the "
         "test rows predicted positive.",
         f"The loss with the best accuracy is number {rank} of {len(groups)} by validation F₁.",

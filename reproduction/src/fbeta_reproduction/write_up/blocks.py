@@ -1,11 +1,9 @@
-"""A document as data: headings, paragraphs, lists, tables and pictures, which Markdown and HTML are made from."""
+"""A document as data: headings, paragraphs, lists, tables and pictures; and as Markdown. `html_page` is its page."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 
 @dataclass(frozen=True)
@@ -88,47 +86,3 @@ def _row(cells: Sequence[str]) -> str:
 
 def _beta(text: str) -> str:
     return text.replace("F_β", "F<sub>β</sub>")
-
-
-def html(block: Block, data: dict[str, str]) -> str:
-    """Write a block as HTML; `data` has the address of each picture's file, and the others are left out.
-
-    >>> html(Text("**F_β** < 1, `code`"), {})
-    '<p><b>F<sub>β</sub></b> &lt; 1, <code>code</code></p>'
-    """
-    match block:
-        case Heading(text, level):
-            return f"<h{level}>{inline(text)}</h{level}>"
-        case Text(text):
-            return f"<p>{inline(text)}</p>"
-        case Bullets(items):
-            return "<ul>\n" + "\n".join(f"<li>{inline(item)}</li>" for item in items) + "\n</ul>"
-        case DataTable(heading, rows, left):
-            head = "".join(_cell("th", text, i < left) for i, text in enumerate(heading))
-            body = "\n".join(
-                "<tr>" + "".join(_cell("td", text, i < left) for i, text in enumerate(row)) + "</tr>" for row in rows
-            )
-            return f'<div class="wide"><table>\n<tr>{head}</tr>\n{body}\n</table></div>'
-        case Picture(file, title, caption):
-            if file not in data:
-                return ""
-            words = f"<b>{inline(title)}.</b> {inline(caption)}"
-            image = f'<img src="{data[file]}" alt="{escape(title)}" loading="lazy">'
-            return f"<figure>{image}<figcaption>{words}</figcaption></figure>"
-
-
-def _cell(tag: str, text: str, left: bool) -> str:
-    return f'<{tag} class="{"l" if left else "r"}">{inline(text)}</{tag}>'
-
-
-def inline(text: str) -> str:
-    """Escape a sentence and turn its few marks into HTML; a link to a file beside the document loses its address.
-
-    >>> inline("see [here](a.md) or [there](https://x.org)")
-    'see here or <a href="https://x.org">there</a>'
-    """
-    text = _beta(escape(text, quote=False))
-    text = re.sub(r"\[([^]]+)\]\((https?://[^)\s]+)\)", r'<a href="\2">\1</a>', text)
-    text = re.sub(r"\[([^]]+)\]\([^)\s]+\)", r"\1", text)
-    text = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text)
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", text)

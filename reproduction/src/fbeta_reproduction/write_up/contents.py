@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fbeta import writing
+from fbeta.report.numerals import fixed
 from fbeta_reproduction.figures import Item, catalogue
-from fbeta_reproduction.naming import dataset_name, loss_name, median, number, score_name
+from fbeta_reproduction.naming import dataset_name, loss_name, median, score_name
 from fbeta_reproduction.protocol import BETAS
 from fbeta_reproduction.results import correlation
 from fbeta_reproduction.results.correlation import CORRELATIONS
@@ -94,7 +95,7 @@ def terminal(results: Results) -> str:
             lines.append(f"{'loss (left the plateau)':<30}" + _scores().rstrip())
         for g in groups:
             tables = ([median(cell) for cell in correlation.table(g, name)] for name in CORRELATIONS)
-            cells = "  ".join("".join(f"{number(x, 2):<7}" for x in table) for table in tables)
+            cells = "  ".join("".join(f"{fixed(x, 2):<7}" for x in table) for table in tables)
             lines.append(f"{f'{loss_name(g.run)} ({g.left}/{len(g.results)})':<30}{cells}".rstrip())
     return "\n".join(lines)
 

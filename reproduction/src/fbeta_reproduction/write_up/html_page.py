@@ -1,42 +1,28 @@
-"""The reproduction as one HTML file that needs no network: text, tables and pictures."""
+"""The reproduction as one HTML file that needs no network: text, tables and pictures in the shell of every page."""
 
 from __future__ import annotations
 
 import base64
 import re
-from html import escape
 from pathlib import Path
 
+from fbeta.report.shell import Markup, fill, table
+from fbeta.report.shell import page as in_shell
 from fbeta.writing import write
 from fbeta_reproduction.figures import catalogue, draw
 from fbeta_reproduction.results.folder import Results
-from fbeta_reproduction.write_up.blocks import Block, Heading, html, inline
+from fbeta_reproduction.write_up.blocks import Block, Bullets, DataTable, Heading, Picture, Text
 from fbeta_reproduction.write_up.contents import document
 
+#: What only this page has: contents, much text, and pictures, which stay light on dark paper and legible on a phone.
 STYLE = """
-:root { color-scheme: light dark; --ink: #1b1b1b; --soft: #5f5f5f; --paper: #fff; --line: #dcdcdc; --code: #f1f1f1; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #ececec; --soft: #a9a9a9; --paper: #16181b; --line: #3a3d42; --code: #25282c; }
-}
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 68rem; padding: 1rem; background: var(--paper); color: var(--ink);
-  font: 1rem/1.55 system-ui, sans-serif; }
-h1 { font-size: 1.6rem; margin: .5rem 0; }
-h2 { font-size: 1.25rem; margin: 2.5rem 0 .5rem; border-top: 1px solid var(--line); padding-top: 1.2rem; }
-sub { line-height: 0; }
-h3 { font-size: 1rem; margin: 1.5rem 0 .25rem; }
-p, li { max-width: 52rem; overflow-wrap: anywhere; }
-a { color: inherit; }
-code { background: var(--code); padding: .05rem .3rem; border-radius: .2rem; font-size: .92em; }
-nav { column-width: 22rem; font-size: .92rem; } nav a { display: block; color: var(--soft); padding: .1rem 0; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
-th { color: var(--soft); font-weight: normal; vertical-align: bottom; }
-th, td { padding: .25rem .9rem .25rem 0; border-bottom: 1px solid var(--line); }
-th.r, td.r { text-align: right; } th.l, td.l { text-align: left; min-width: 5.5rem; } td.r { white-space: nowrap; }
-figure { margin: 1.2rem 0; } figcaption { color: var(--soft); font-size: .9rem; max-width: 52rem; }
-img { display: block; width: 100%; max-width: 60rem; height: auto; background: #fff; border-radius: .4rem;
-  padding: .4rem; }
+nav { column-width: 22rem; font-size: .9rem; margin: .8rem 0; } nav a { display: block; padding: .15rem 0; }
+a { color: var(--accent); } sub { line-height: 0; }
+main p { margin: .6rem 0; } h3 { font-size: 1rem; margin: 1.4rem 0 .2rem; } .plain { font-size: .85rem; }
+.plain td.l + td.l { min-width: min(10rem, 30vw); } .plain td:first-child:has(+ .r) { white-space: nowrap; }
+@media (min-width: 36rem) { .plain td:first-child { white-space: nowrap; } }
+figure { margin: 1.4rem 0; max-width: 60rem; } figcaption { max-width: 46rem; }
+img { display: block; width: 100%; min-width: 38rem; height: auto; padding: .4rem; background: #fff; }
 """
 
 
@@ -49,8 +35,7 @@ def save(results: Results, path: Path, pictures: Path | None = None) -> None:
     ...     Path(folder, "page.html").read_text(encoding="utf-8")[:15]
     '<!doctype html>'
     """
-    text = page(results, pictures)
-    write(path, text.encode())
+    write(path, page(results, pictures).encode())
 
 
 def page(results: Results, pictures: Path | None = None) -> str:
@@ -60,37 +45,60 @@ def page(results: Results, pictures: Path | None = None) -> str:
     True
     """
     blocks = document(results)
-    data = {item.file: _address(_png(results, item.file, pictures)) for item in catalogue(results)}
-    title = next(b.text for b in blocks if isinstance(b, Heading))
-    body = "\n".join(_block(block, data) for block in blocks[1:])
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
-<title>{escape(title)}</title>
-<style>{STYLE}</style>
-</head>
-<body>
-<h1>{inline(title)}</h1>
-{_contents(blocks)}
-{body}
-</body>
-</html>
-"""
+    images = {item.file: _address(_png(results, item.file, pictures)) for item in catalogue(results)}
+    title, *heads = [b for b in blocks if isinstance(b, Heading) and b.level < 3]
+    contents = [(_anchor(head), inline(head.text)) for head in heads]
+    parts = [html(block, images) for block in blocks if block is not title]
+    return in_shell(title.text, fill(_BODY, title=title.text, contents=contents, parts=parts), style=STYLE)
 
 
-def _block(block: Block, data: dict[str, str]) -> str:
-    if isinstance(block, Heading) and block.level == 2:
-        return f'<h2 id="{_anchor(block)}">{inline(block.text)}</h2>'
-    return html(block, data)
+_BODY = """<header><h1>{{ title }}</h1></header>
+<nav aria-label="Contents">
+{% for anchor, text in contents %}
+<a href="#{{ anchor }}">{{ text }}</a>
+{% endfor %}
+</nav>
+<main>
+{{ parts | join("\n") }}
+</main>"""
 
 
-def _contents(blocks: list[Block]) -> str:
-    heads = [b for b in blocks if isinstance(b, Heading) and b.level == 2]
-    links = "\n".join(f'<a href="#{_anchor(b)}">{inline(b.text)}</a>' for b in heads)
-    return f"<nav>\n{links}\n</nav>"
+def html(block: Block, images: dict[str, str]) -> Markup:
+    """Write a block as HTML; `images` has the address of each picture's file, and the others are left out.
+
+    >>> print(html(Text("**F_β** < 1, `code`"), {}))
+    <p><b>F<sub>β</sub></b> &lt; 1, <code>code</code></p>
+    """
+    match block:
+        case Heading(text, level):
+            return Markup('<h{0} id="{1}">{2}</h{0}>').format(level, _anchor(block), inline(text))
+        case Text(text):
+            return Markup("<p>{}</p>").format(inline(text))
+        case Bullets(items):
+            lines = (Markup("<li>{}</li>\n").format(inline(item)) for item in items)
+            return Markup("<ul>\n{}</ul>").format(Markup("").join(lines))
+        case DataTable(heading, rows, left):
+            return table(map(inline, heading), (map(inline, row) for row in rows), left)
+        case Picture(file, title, caption) if file in images:
+            words = Markup("<b>{}.</b> {}").format(inline(title), inline(caption))
+            image = Markup('<img src="{}" alt="{}" loading="lazy">').format(images[file], title)
+            frame = Markup('<figure><figcaption>{}</figcaption><div class="scroll">{}</div></figure>')
+            return frame.format(words, image)
+        case _:
+            return Markup("")
+
+
+def inline(text: str) -> Markup:
+    """Escape a sentence and turn its few marks into HTML; a link to a file beside the document loses its address.
+
+    >>> print(inline("see [here](a.md) or [there](https://x.org)"))
+    see here or <a href="https://x.org">there</a>
+    """
+    text = str(Markup.escape(text)).replace("F_β", "F<sub>β</sub>")
+    text = re.sub(r"\[([^]]+)\]\((https?://[^)\s]+)\)", r'<a href="\2">\1</a>', text)
+    text = re.sub(r"\[([^]]+)\]\([^)\s]+\)", r"\1", text)
+    text = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text)
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", text))
 
 
 def _anchor(heading: Heading) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from fbeta_reproduction.naming import dataset_name, number
+from fbeta.report.numerals import count, fixed
+from fbeta_reproduction.naming import dataset_name
 from fbeta_reproduction.protocol import PAPER, faithful
 from fbeta_reproduction.results.folder import Results
 from fbeta_reproduction.results.run_result import RunResult
@@ -23,8 +24,8 @@ def machines(results: Results) -> list[Block]:
         epochs, seconds = sum(len(r.epochs) for r in some), sum(r.seconds for r in some)
         at_once = sorted({int(r.machine["runs at once"]) for r in some if "runs at once" in r.machine})
         span = "–" if not at_once else f"{at_once[0]}" if len(at_once) == 1 else f"{at_once[0]} to {at_once[-1]}"
-        each = number(seconds / epochs, 2) if epochs else "–"
-        rows.append((*key, span, f"{len(some)}", f"{epochs}", each, number(seconds / 3600, 2)))
+        each = fixed(seconds / epochs, 2) if epochs else "–"
+        rows.append((*key, span, count(len(some)), count(epochs), each, fixed(seconds / 3600, 2)))
     total = sum(r.seconds for r in results)
     heading = (
         "data set",
@@ -39,7 +40,7 @@ def machines(results: Results) -> list[Block]:
         "hours",
     )
     words = Text(
-        f"In all {number(total, 0)} seconds ({number(total / 3600, 1)} hours) of device time, evaluation of "
+        f"In all {fixed(total, 0)} seconds ({fixed(total / 3600, 1)} hours) of device time, evaluation of "
         "all three splits after every epoch included."
     )
     return [DataTable(heading, tuple(rows), left=5), words, *_faithful(results)] if rows else [NOT_YET]
@@ -53,8 +54,8 @@ def _faithful(results: Results) -> list[Block]:
     epochs, minutes = sum(len(r.epochs) for r in own), sum(r.seconds for r in own) / 60
     return [
         Text(
-            f"The paper’s own {len(own)} runs, {epochs:,} epochs with their evaluation, took "
-            f"{number(minutes, 1)} minutes of that."
+            f"The paper’s own {len(own)} runs, {count(epochs)} epochs with their evaluation, took "
+            f"{fixed(minutes, 1)} minutes of that."
         )
     ]
 

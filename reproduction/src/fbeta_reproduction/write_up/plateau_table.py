@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from fbeta_reproduction.naming import dataset_name, loss_name, number
+from fbeta.report.numerals import fixed
+from fbeta_reproduction.naming import dataset_name, loss_name
 from fbeta_reproduction.results.folder import Repeats, Results
 from fbeta_reproduction.results.run_result import LAST, PLATEAU, STEADY
 from fbeta_reproduction.results.survival import EARLY, Survival, early, staying, wilson
@@ -62,7 +63,7 @@ def _row(g: Repeats) -> tuple[str, ...] | None:
 
 def _median(s: Survival) -> str:
     seen = math.isfinite(s.median) or not len(s.epochs)
-    return number(s.median, 0) if seen else f"> {number(s.epochs[-1], 0)}"
+    return fixed(s.median, 0) if seen else f"> {fixed(s.epochs[-1], 0)}"
 
 
 def _at(s: Survival, epoch: int) -> str:
@@ -71,4 +72,4 @@ def _at(s: Survival, epoch: int) -> str:
 
 
 def _interval(share: float, low: float, high: float) -> str:
-    return f"{number(share, 2)} [{number(low, 2)}, {number(high, 2)}]"
+    return f"{fixed(share, 2)} [{fixed(low, 2)}, {fixed(high, 2)}]"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fbeta_reproduction.naming import beta_name, dataset_name, listed
+from fbeta.report.numerals import series
+from fbeta_reproduction.naming import beta_name, dataset_name
 from fbeta_reproduction.protocol import BETAS, LOSSES, PAPER, SETTINGS, Run
 
 _STEM = {"imagenet": "torchvision’s stem (7×7, stride 2, max-pool)", "cifar": "a 3×3 stem"}
@@ -20,7 +21,7 @@ def protocol_table() -> tuple[tuple[str, str, str], ...]:
         (
             "networks",
             "ResNet-18 on Fashion-MNIST, ResNet-34 on CIFAR-10; stem not named",
-            f"{listed(networks)}; {_STEM[run.stem]}",
+            f"{series(networks)}; {_STEM[run.stem]}",
         ),
         ("outputs", "softmax over two", "the same; f ≥ ½ is positive"),
         ("initial weights", "random", "torchvision’s distributions, drawn afresh for each repeat"),
@@ -59,7 +60,7 @@ def protocol_table() -> tuple[tuple[str, str, str], ...]:
             "one minus the smoothed F_β; of which rows is not said",
             "of each mini-batch in training, of the whole split where a loss is reported",
         ),
-        ("β", "0.5, 1, 2, 3", listed([beta_name(b) for b in BETAS])),
+        ("β", "0.5, 1, 2, 3", series([beta_name(b) for b in BETAS])),
         (
             "precision",
             "not named",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from fbeta_reproduction.naming import change_name, dataset_name, full_name, listed, median, number, spread
+from fbeta.report.numerals import fixed, series
+from fbeta_reproduction.naming import change_name, dataset_name, full_name, median, spread
 from fbeta_reproduction.protocol import PAPER
 from fbeta_reproduction.results.folder import Repeats, Results
 from fbeta_reproduction.results.run_result import RunResult
@@ -36,8 +37,9 @@ def answers(results: Results) -> list[Block]:
         Heading("Does one of them give the paper’s figures?", 3),
         DataTable(heading, tuple(_row(*setting) for setting in settings), left=2),
         Text(
-            "A row compares after as many epochs. A run that was never on the plateau leaves it at epoch 1. The cifar "
-            "stem is a 3×3 convolution without max-pool. Softmax twice: the loss takes the softmax of a softmax."
+            "Each row compares runs after the same number of epochs. A run that was never on the plateau leaves it at "
+            "epoch 1. The cifar stem is a 3×3 convolution without max-pool. Softmax twice: the loss takes the softmax "
+            "of a softmax."
         ),
         Bullets(tuple(_sentences(results, settings))),
     ]
@@ -98,7 +100,7 @@ def _sentences(results: Results, settings: list[_Setting]) -> Iterator[str]:
         if readings:
             yield (
                 f"Macro soft F₁ is as accurate as the base rate (claim 5), {dataset_name(dataset)}: within "
-                f"{number(BASE, 2)} of it in {len(at_base)} of {len(readings)} readings, counting the plain one"
+                f"{fixed(BASE, 2)} of it in {len(at_base)} of {len(readings)} readings, counting the plain one"
                 f"{_after(full_name(g.run) for g in at_base)}."
             )
 
@@ -113,5 +115,5 @@ def _above_base(g: Repeats) -> float:
 
 def _after(names: Iterable[str]) -> str:
     """Names in brackets at the end of a sentence, if there are any."""
-    said = listed([f"“{name}”" for name in names])
+    said = series([f"“{name}”" for name in names])
     return f" ({said})" if said else ""

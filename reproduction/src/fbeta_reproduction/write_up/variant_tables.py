@@ -51,7 +51,7 @@ def readings(results: Results) -> list[Block]:
         "predicted positive",
         "learned",
         "NaN loss",
-        "plain reading after as many epochs, test F₁ at ½",
+        "plain reading after the same number of epochs, test F₁ at ½",
     )
     return [DataTable(heading, tuple(rows), left=3), *_missing(results)] if rows else [NOT_YET]
 
@@ -127,13 +127,13 @@ def _best_remedy(results: Results) -> Text:
         firsts.append(best.run.remedy or "q form")
     counts = ", ".join(f"{name} in {firsts.count(name)}" for name in sorted(set(firsts), key=firsts.count)[::-1])
     return Text(
-        f"All columns of a row are after as many epochs. By the median validation score at ½, the best remedy "
-        f"of {len(settings)} settings (data set and β) is: {counts}. `mix` is `SurrogateLoss(blend=0.5)`."
+        f"All columns of a row are after the same number of epochs. By the median validation score at ½, the best "
+        f"remedy of {len(settings)} settings (data set and β) is: {counts}. `mix` is `SurrogateLoss(blend=0.5)`."
     )
 
 
 def _counterpart(results: Results, group: Repeats) -> Repeats | None:
-    """The paper's setting that a reading or a remedy departs from, after as many epochs."""
+    """The paper's setting that a reading or a remedy departs from, after the same number of epochs."""
     run = group.run
     kin = next((x for x in ("bce", "mae", "soft", "surrogate", "tangent") if x in run.loss), run.loss)
     # A reading of the paper's BCE is one of its class-balanced BCE.

@@ -1,7 +1,5 @@
 """What a step of many residual networks is made of: in plain PyTorch (`reference`) and in Triton (`accelerated`).
 
-Both modules have the same functions.
-
 Tensors are stacked: the first axis is the run. Images are channels-last, ``(R, B, H, W, C)``. No kernel lets one
 run see another, sums are always added up in the same order, and tile sizes do not depend on the number of runs:
 so a run gives the same bits alone and beside others.
@@ -9,40 +7,39 @@ so a run gives the same bits alone and beside others.
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import NamedTuple
-
 import torch
-from torch import Tensor
 
-#: torch.nn.BatchNorm2d's.
-EPSILON = 1e-5
-MOMENTUM = 0.1
-
-
-class Learning(NamedTuple):
-    """What torch.optim.SGD needs to take a step: weights ``(R, P)`` and their velocity, a copy of the weights in less
-    precision (or None), a rate for every run ``(R,)``, momentum and weight decay.
-    """
-
-    weights: Tensor
-    velocity: Tensor
-    shadow: Tensor | None
-    rate: Tensor
-    momentum: float
-    decay: float
+from fbeta_reproduction.engine.kernels import reference
+from fbeta_reproduction.engine.kernels.reference import EPSILON as EPSILON
+from fbeta_reproduction.engine.kernels.reference import Learning as Learning
+from fbeta_reproduction.engine.kernels.reference import Statistics as Statistics
 
 
-def choose(device: torch.device) -> ModuleType:
+class Kernels:
+    """The kernels of a step and of an evaluation, in plain PyTorch; a subclass has them for other devices."""
+
+    augment = staticmethod(reference.augment)
+    conv_norm = staticmethod(reference.conv_norm)
+    conv_line = staticmethod(reference.conv_line)
+    activate = staticmethod(reference.activate)
+    pool = staticmethod(reference.pool)
+    head = staticmethod(reference.head)
+    head_back = staticmethod(reference.head_back)
+    pool_back = staticmethod(reference.pool_back)
+    norm_back = staticmethod(reference.norm_back)
+    conv_back_data = staticmethod(reference.conv_back_data)
+    conv_back_weight = staticmethod(reference.conv_back_weight)
+    learn = staticmethod(reference.learn)
+
+
+def choose(device: torch.device) -> Kernels:
     """The kernels for a device.
 
-    >>> choose(torch.device("cpu")).__name__
-    'fbeta_reproduction.engine.kernels.reference'
+    >>> type(choose(torch.device("cpu"))).__name__
+    'Kernels'
     """
     if device.type == "cuda":
-        from fbeta_reproduction.engine.kernels import accelerated
+        from fbeta_reproduction.engine.kernels.accelerated import TritonKernels
 
-        return accelerated
-    from fbeta_reproduction.engine.kernels import reference
-
-    return reference
+        return TritonKernels()
+    return Kernels()

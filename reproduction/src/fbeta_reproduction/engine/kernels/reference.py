@@ -10,8 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import grad
 
-from fbeta_reproduction.engine.kernels import EPSILON, MOMENTUM, Learning
 from fbeta_reproduction.engine.layout import Conv
+
+#: torch.nn.BatchNorm2d's.
+EPSILON = 1e-5
+MOMENTUM = 0.1
 
 
 class Statistics(NamedTuple):
@@ -21,6 +24,19 @@ class Statistics(NamedTuple):
     inverse: Tensor
     scale: Tensor
     shift: Tensor
+
+
+class Learning(NamedTuple):
+    """What torch.optim.SGD needs to take a step: weights ``(R, P)`` and their velocity, a copy of the weights in less
+    precision (or None), a rate for every run ``(R,)``, momentum and weight decay.
+    """
+
+    weights: Tensor
+    velocity: Tensor
+    shadow: Tensor | None
+    rate: Tensor
+    momentum: float
+    decay: float
 
 
 def augment(
