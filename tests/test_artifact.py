@@ -17,29 +17,13 @@ import torch
 from fbeta import Confusion, metric
 from fbeta.artifact import ArtifactError, Model, load, save
 from fbeta.artifact.model_file import ABOUT, from_bytes, to_bytes
-from fbeta.comparison.run import fit
 from fbeta.learners.network import Network
 from fbeta.sealed import seal
-from fbeta.tables import TableError, read_frame
+from fbeta.tables import TableError
+from made_up_model import fitted, frame, members
 
 pl = pytest.importorskip("polars")
 pytest.importorskip("safetensors")
-
-
-def frame(n=300, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.random(n) < 0.2
-    x = rng.normal(size=(n, 3)) + 1.2 * y[:, None]
-    columns = {f"x{i}": x[:, i] for i in range(3)}
-    days = [f"2024-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(n)]
-    other = {"shop": rng.choice(["a", "b", "c"], n), "day": days, "new": rng.choice(["yes", "no"], n)}
-    return pl.DataFrame(columns | other | {"fraud": np.where(y, "bad", "good")})
-
-
-def fitted(model="linear", loss="tangent", **options):
-    return fit(
-        read_frame(frame(), "fraud", name="shops"), metric="fbeta:beta=2", models=model, losses=loss, folds=2, **options
-    )
 
 
 @pytest.fixture(scope="module")
@@ -137,11 +121,6 @@ def test_every_flipped_or_missing_byte_is_noticed(content):
         with pytest.raises(ArtifactError, match=r"^x\.fbeta is .*\.$") as error:
             from_bytes(bytes(damaged), "x.fbeta")
         assert "\n" not in str(error.value)
-
-
-def members(content):
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def test_made_up_descriptions_never_end_in_another_error(content):

@@ -6,10 +6,11 @@ A sealed file is a zip whose members are stored as they are; its comment is the 
 import hashlib
 import io
 import json
+import math
 import struct
 import zipfile
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 #: No model that this package fits comes near.
 LARGEST = 1 << 30
@@ -19,7 +20,7 @@ _SEALED = len(_SEAL) + 64
 #: What reading made-up content can raise.
 DAMAGED = (
     ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, RuntimeError, OverflowError, struct.error,
-    zipfile.BadZipFile, OSError,
+    zipfile.BadZipFile, OSError, MemoryError,
 )  # fmt: skip
 
 
@@ -62,10 +63,15 @@ def unseal(data: bytes) -> dict[str, bytes]:
 
 
 def read_json(text: bytes) -> dict[str, Any]:
-    """An object of JSON without NaN and infinity; ValueError for anything else."""
-    found = json.loads(text.decode(), parse_constant=_no_number)
+    """An object of JSON without NaN and infinity, names given twice, and halves of characters; ValueError otherwise.
+
+    RecursionError is what very deep lists are.
+    """
+    found = json.loads(text.decode(), parse_constant=_number, parse_float=_number, object_pairs_hook=_object)
     if not isinstance(found, dict):
         raise ValueError("it is no object")
+    if b"\\u" in text:  # the only way to half a character
+        json.dumps(found, ensure_ascii=False).encode()
     return found
 
 
@@ -75,5 +81,14 @@ def in_short(error: BaseException) -> str:
     return (f"no {said[0]}" if isinstance(error, KeyError) else said[0]).rstrip(".")[:160]
 
 
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
+def _number(text: str) -> float:
+    if not math.isfinite(found := float(text)):
+        raise ValueError(f"{text:.40} is no finite number")
+    return found
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is there twice")
+    return found

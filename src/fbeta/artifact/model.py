@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 New = Literal["other", "error"]
-#: Rows that are encoded and scored at once.
-CHUNK = 1 << 16
+#: Numbers that are encoded and scored at once.
+CHUNK = 1 << 26
 
 
 class ArtifactError(ValueError):
@@ -54,10 +54,9 @@ class Model:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.scorer.inputs != len(self.encoder.columns):
-            raise ValueError(
-                f"the model takes {self.scorer.inputs} features, and the encoder makes {len(self.encoder.columns)}"
-            )
+        takes, makes = self.scorer.inputs, len(self.encoder.columns)
+        if not 0 < takes == makes:
+            raise ValueError(f"the model takes {takes} features, and the encoder makes {makes}")
 
     def __repr__(self) -> str:
         what = f"{self.target} {self.positive!r}"
@@ -120,13 +119,18 @@ class Model:
         """
         from fbeta.tables.streaming import typed
 
-        features = typed(frame, self.columns)
-        parts = [self.of_features(features[i : i + CHUNK], new) for i in range(0, features.height, CHUNK)]
-        return np.concatenate(parts) if parts else np.empty(0)
+        return self.of_features(typed(frame, self.columns), new)
 
     def of_features(self, features: pl.DataFrame, new: New = "error") -> Floats:
         """Probabilities of rows that are typed already, as `stream` and `Table.features` have them."""
-        return self.decision.probability(self.scorer(self.encoder.transform(features, new))[:, 0])
+        rows = max(1, CHUNK // self.scorer.inputs)
+        pieces = (self.encoder.transform(features[i : i + rows], new) for i in range(0, features.height, rows))
+        with np.errstate(over="ignore", invalid="ignore"):  # weights of a damaged file may be anything
+            scores = np.concatenate([np.empty(0), *(self.scorer(piece)[:, 0] for piece in pieces)])
+            p = self.decision.probability(scores)
+        if np.isnan(p).any():
+            raise ArtifactError("the model gives no probability for some of these rows: fit it again.")
+        return p
 
     def decide(self, frame: pl.DataFrame, new: New = "error") -> NDArray[np.str_]:
         """The decision, as the text of a class: ``(n,)``."""

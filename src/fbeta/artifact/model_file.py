@@ -91,7 +91,7 @@ def from_bytes(data: bytes, path: str) -> Model:
     version = about.get("version")
     if about.get("format") != FORMAT or not isinstance(version, int):
         refuse("is a zip, but no model of fbeta")
-    reads = f"format {version}, and this one reads {VERSION}"
+    reads = f"format {version!s:.20}, and this one reads {VERSION}"
     if version > VERSION:
         refuse(f"was written by a newer fbeta ({about.get('fbeta')!s:.20}, {reads}): upgrade fbeta")
     if version < VERSION:
@@ -124,6 +124,8 @@ def _model(about: dict[str, Any], members: dict[str, bytes], metric: Any, learne
     negative = tuple(about["negative"])
     if not negative or not all(isinstance(text, str) for text in (*texts.values(), *negative)):
         raise ValueError("its classes are no texts")
+    if texts["positive"] in negative:
+        raise ValueError("its positive class is a negative one, too")
     encoder, scorer = Encoder.from_dict(about["encoder"]), learner.read(about["scorer"], members)
     provenance = dict(about["provenance"])
     return Model(encoder, scorer, decision, metric, negative=negative, provenance=provenance, **texts)

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from fbeta.artifact.model import Floats, Model, New
 from fbeta.data import get, is_path, load_table
@@ -18,7 +19,7 @@ from fbeta.metrics import Confusion
 from fbeta.tables import TableError, stream
 from fbeta.tables.columns import cleaned
 from fbeta.tables.values import class_name
-from fbeta.writing import OutputError, check_output, is_device, naming, replacing
+from fbeta.writing import OutputError, buffered, check_output, is_device, nameless, naming, replacing
 
 #: Endings of outputs, and how pieces of a table become one file of each.
 SINKS: dict[str, Callable[[pl.LazyFrame, Path], Any]] = {
@@ -96,7 +97,7 @@ def check_format(out: str | Path, *read: str | Path | None) -> Path:
     ending = path.suffix.casefold()
     if ending not in SINKS and ending not in TEXT:
         raise OutputError(f"cannot write {path}: end its name in {', '.join([*TEXT[:2], *SINKS])}.")
-    return path if is_device(path) else check_output(path, *read)
+    return check_output(path, *read)
 
 
 def _pieces(
@@ -111,16 +112,16 @@ def _pieces(
             raise TableError(f"{source} has no kept column {rest[0]!r}.")
         if score and (table.target, table.positive) != (model.target, model.positive):
             raise TableError(f"{source} has the target {table.target!r}, but the model learnt {model.target!r}.")
-        yield table.features, table.features.select(keep), table.y.astype(float) if score else None
+        yield table.features, table.features[:, list(keep)], table.y.astype(float) if score else None
         return
     wanted = dict.fromkeys([*keep, *([model.target] if score else [])])
     with contextlib.closing(stream(source, model.columns, keep=list(wanted), delimiter=delimiter)) as pieces:
         for features, held in pieces:
-            yield features, held.select(keep), _truth(model, held[model.target], source) if score else None
+            yield features, held[:, list(keep)], _truth(model, held[model.target], source) if score else None
 
 
 def _truth(model: Model, column: pl.Series, source: str | Path) -> Floats:
-    text = pl.select(cleaned(pl.lit(column), column.dtype).cast(pl.String)).to_series()
+    text = pl.select(cleaned(pl.lit(column.alias("truth")), column.dtype).cast(pl.String)).to_series()
     known = {value: class_name(value) for value in text.drop_nulls().unique()}
     strange = sorted(set(known.values()) - {model.positive, *model.negative})
     if strange:
@@ -136,8 +137,8 @@ def _truth(model: Model, column: pl.Series, source: str | Path) -> Floats:
 def _writer(to: Path | None) -> Iterator[Callable[[pl.DataFrame], None]]:
     """A function that takes pieces of the result; the file is there when all of them are."""
     if to is None:
-        yield _rows_into(sys.stdout.buffer, ",")
-        sys.stdout.buffer.flush()
+        with buffered(sys.stdout.buffer) as stream:
+            yield _rows_into(stream, ",")
         return
     ending = to.suffix.casefold()
     with replacing(to) as part:
@@ -146,16 +147,22 @@ def _writer(to: Path | None) -> Iterator[Callable[[pl.DataFrame], None]]:
                 yield _rows_into(stream, "\t" if ending == ".tsv" else ",")
             return
         # Pieces beside the output, which are then streamed into one file: polars knows no other way to go on.
-        with tempfile.TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
-            files = (Path(folder, f"{i:08d}.arrow") for i in itertools.count())
+        folder = Path(tempfile.gettempdir()) if is_device(to) else to.parent
+        with nameless(folder) as heap, heap.open("w+b") as pieces:
+            lengths: list[int] = []
+            schema: dict[str, Any] = {}
 
             def write(piece: pl.DataFrame) -> None:
-                with _refusing(to):
-                    piece.write_ipc(next(files))
+                schema.update(piece.schema)
+                lengths.append(pieces.write(piece.write_ipc(None).getbuffer()))
+
+            def again(*_: Any) -> Iterator[pl.DataFrame]:
+                pieces.seek(0)
+                return (pl.read_ipc(pieces.read(length)) for length in lengths)
 
             yield write
             with _refusing(to):
-                SINKS[ending](pl.scan_ipc(sorted(Path(folder).iterdir()), glob=False), part)
+                SINKS[ending](register_io_source(again, schema=schema), part)
 
 
 @contextlib.contextmanager

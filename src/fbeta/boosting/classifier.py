@@ -15,6 +15,7 @@ from fbeta.learners.booster import BoosterLearner
 from fbeta.learners.models.lightgbm import LightGBM
 from fbeta.learners.models.xgboost import XGBoost
 from fbeta.metrics import as_metric
+from fbeta.metrics.distance import check_q
 from fbeta.sklearn.decider import Decider, check_whole
 from fbeta.sklearn.labels import Array
 
@@ -101,8 +102,7 @@ class BoosterClassifier(Decider):
         losses = self._learner.losses or ()
         if self.loss not in losses:
             raise ValueError(f"loss must be one of {', '.join(losses)}; got {self.loss!r}.")
-        if isinstance(self.q, str) or not 0.0 <= self.q <= 1.0:
-            raise ValueError(f"q must lie in [0, 1] (0: logarithm, 1: absolute error); got {self.q!r}.")
+        check_q(self.q)
         if self.loss == "bce" and self.q:
             raise ValueError("q belongs to the tangent and the surrogate loss; leave it 0 with loss='bce'.")
         check_whole("n_estimators", self.n_estimators)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fbeta.decisions import Decision, Rule
 from fbeta.metrics import Custom, as_metric
-from fbeta.sealed import DAMAGED, in_short, read_json, seal, unseal
+from fbeta.sealed import DAMAGED, LARGEST, in_short, read_json, seal, unseal
 from fbeta.sklearn.labels import Labels
 from fbeta.writing import write
 
@@ -62,6 +62,8 @@ def load(estimator: BoosterClassifier, path: Path) -> None:
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}; give the one that save_model wrote.")
     try:
+        if path.stat().st_size > LARGEST:
+            raise ValueError("is larger than any model of fbeta")
         members = unseal(path.read_bytes())
     except ValueError as error:
         raise ValueError(f"{path} {error}; {_AGAIN}.") from error
@@ -82,10 +84,12 @@ def load(estimator: BoosterClassifier, path: Path) -> None:
             f"{path} names a metric that is not known ({in_short(error)}); import the module that defines it first."
         ) from error
     try:
-        known = estimator.get_params(deep=False)
+        known = set(estimator.get_params(deep=False)) - {"metric"}
         params = {name: value for name, value in about["params"].items() if name in known}
         fitted = _fitted(about)
         native = [members[f"{k}/{engine.file}"] for k in range(len(about["boosters"]))]
+        if len(members) != len(native) + 1:
+            raise ValueError("it has members that nobody knows")
         each = zip(about["boosters"], native, strict=True)
         fitted["models_"] = [estimator._learner.read(facts, {engine.file: data}) for facts, data in each]
         if {model.inputs for model in fitted["models_"]} != {fitted["n_features_in_"]}:
@@ -102,11 +106,11 @@ def load(estimator: BoosterClassifier, path: Path) -> None:
 def _fitted(about: dict[str, Any]) -> dict[str, Any]:
     """What a fit would have left, but for the boosters."""
     kind = str(about["classes_dtype"])
-    if kind[1:2] not in tuple(KINDS) or not kind[2:].isdigit():
+    if kind[1:2] not in tuple(KINDS) or not kind[2:].isdigit() or len(kind) > 7:  # texts of 99,999 characters
         raise ValueError(f"labels of type {kind:.40}")
     classes = np.array(about["classes"], dtype=np.dtype(kind))
     costs = tuple(float(c) for c in about["costs"])
-    if classes.shape != (2,) or len(costs) != 2 or not np.isfinite(costs).all():
+    if classes.shape != (2,) or classes[0] == classes[1] or len(costs) != 2 or not np.isfinite(costs).all():
         raise ValueError("two classes and two finite costs are needed")
     positive = about["positive"]
     if positive not in (0, 1):
@@ -114,7 +118,9 @@ def _fitted(about: dict[str, Any]) -> dict[str, Any]:
     decision = Decision.from_dict(about["decision"])
     if decision.several:
         raise ValueError("its decision is of several columns")
-    names = [str(name) for name in about["feature_names"]]
+    names, features = [str(name) for name in about["feature_names"]], int(about["n_features"])
+    if len(names) not in (0, features):
+        raise ValueError("it has not one name per feature")
     return {
         "classes_": classes,
         "labels_": Labels("binary", classes, int(positive)),
@@ -122,7 +128,7 @@ def _fitted(about: dict[str, Any]) -> dict[str, Any]:
         "decision_": decision,
         "history_": (),
         "n_rounds_": int(about["n_rounds"]),
-        "n_features_in_": int(about["n_features"]),
+        "n_features_in_": features,
         **({"feature_names_in_": np.array(names, dtype=object)} if names else {}),
     }
 

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from fbeta.decisions import tune
 from fbeta.learners.crossfit import Array, cross_fit, take
-from fbeta.learners.fixed_point import Round, class_weights, costs, solve
+from fbeta.learners.fixed_point import Round, cost_weights, costs, solve
 from fbeta.learners.learner import Best, Fitted, Goal, Learner, Rows, Tick
+from fbeta.learners.trees import LARGEST
 from fbeta.metrics import Confusion
+from fbeta.sealed import DAMAGED, in_short
 
 Numbers = NDArray[np.int64]
 
@@ -90,8 +92,13 @@ class Engine(ABC):
 
     @staticmethod
     @abstractmethod
+    def rewritten(data: bytes) -> bytes:
+        """What `dump` gave, checked and written anew, so that the library sees nothing else; ValueError if unsound."""
+
+    @staticmethod
+    @abstractmethod
     def load(data: bytes) -> Any:
-        """A booster from what `dump` gave; ValueError where it holds none."""
+        """A booster from what `rewritten` gave."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +123,14 @@ class Booster:
         return {"kind": self.engine.library, "offset": self.offset}
 
     def files(self) -> dict[str, bytes]:
-        """The library's own file."""
-        return {self.engine.file: self.engine.dump(self.native)}
+        """The library's own file; ValueError if it could not be read back."""
+        data = self.engine.dump(self.native)
+        try:
+            self.engine.rewritten(data)
+        except DAMAGED as error:
+            reason = in_short(error)
+            raise ValueError(f"This booster cannot be saved ({reason}); train it with other parameters.") from error
+        return {self.engine.file: data}
 
 
 @dataclass(frozen=True)
@@ -147,9 +160,9 @@ class BoosterLearner(Learner):
     def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Booster:
         """A fitted booster from its `about()` and `files()`."""
         offset = float(about["offset"])
-        if not np.isfinite(offset):
-            raise ValueError("the first score of the booster is not finite")
-        return Booster(cls.engine, cls.engine.load(files[cls.engine.file]), offset)
+        if not abs(offset) <= LARGEST:
+            raise ValueError("the first score of the booster is not finite, or absurd")
+        return Booster(cls.engine, cls.engine.load(cls.engine.rewritten(files[cls.engine.file])), offset)
 
     @abstractmethod
     def params_for(self, seed: int, numbers: int) -> dict[str, Any]:
@@ -185,7 +198,7 @@ class BoosterLearner(Learner):
         model = None
         if self.refit:
             engine.folds.clear()  # all rows need their room
-            model = engine.fit(np.arange(len(y)), y, class_weights(y, delta, rows.weight))
+            model = engine.fit(np.arange(len(y)), y, cost_weights(y, delta, rows.weight))
         extra = {"costs": (delta, 1 - delta), "history": history}
         scores, seconds = found.scores[:, None], time.perf_counter() - began
         return Fitted(scores, model, found.models, rounds=engine.rounds, seconds=seconds, extra=extra)
@@ -204,7 +217,7 @@ class BoosterLearner(Learner):
 
         One number for all folds: a stop of each fold's own would make the scores optimistic that the cut comes from.
         """
-        weight = class_weights(engine.y, 0.5, rows.weight)
+        weight = cost_weights(engine.y, 0.5, rows.weight)
         parts = [(np.flatnonzero(rows.fold != k), np.flatnonzero(rows.fold == k)) for k in range(rows.folds)]
         scores = np.zeros((len(rows.y), 1))
         taken = scores.copy()
@@ -218,6 +231,6 @@ class BoosterLearner(Learner):
             elif best.ended(done + 1):
                 break
         z, y, w = rows.held_out(taken)
-        counts = tune(z[:, 0], y[:, 0], goal.metric, w).counts
+        counts = tune(z[:, 0], y[:, 0], goal.metric, w, kind="logit").counts
         assert counts is not None
         return best.epoch, counts

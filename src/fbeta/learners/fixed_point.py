@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fbeta.learners.crossfit import Array, CrossFit, Fit, Model, Score, cross_fit
-from fbeta.metrics import Confusion, Metric, check_prevalence, class_costs
-from fbeta.metrics import metric as read_metric
+from fbeta.metrics import Confusion, Metric, as_metric, check_prevalence, class_costs
 
 
 def costs(
@@ -32,7 +31,7 @@ def costs(
 
     Reference: [narasimhan2015]
     """
-    m = read_metric(metric)
+    m = as_metric(metric)
     if not 0 < epsilon < 0.5:
         raise ValueError(f"epsilon must lie in (0, 0.5); got {epsilon!r}.")
     at = Confusion(*(np.asarray(x, dtype=np.float64) for x in confusion))
@@ -102,7 +101,7 @@ def solve(
               trained with } (\delta,\, 1 - \delta)}
 
     - `fit`, `score`: as `cross_fit`; ``score >= boundary`` is the model's own decision (0 for logits and margins,
-      ½ for probabilities). The weights `fit` is handed are ``class_weights(y, delta, weight)``.
+      ½ for probabilities). The weights `fit` is handed are ``cost_weights(y, delta, weight)``.
     - `start`: the first δ; ½ is the plain learner. The first step is taken whole, as `start` knows nothing of the
       rows; later ones keep the share `damping` of the old δ, since for some metrics the plain iteration swings.
     - `tolerance`: it ends when δ wants to move less than this in logit, or after `rounds`.
@@ -123,7 +122,7 @@ def solve(
 
     Reference: [narasimhan2015]
     """
-    m = read_metric(metric)
+    m = as_metric(metric)
     if isinstance(rounds, bool) or not isinstance(rounds, int | np.integer) or rounds < 1:
         raise ValueError(f"rounds must be an integer from 1; got {rounds!r}.")
     if not 0 <= damping < 1:
@@ -136,14 +135,14 @@ def solve(
     population = None if prevalence is None else check_prevalence(prevalence)
     given = None if weight is None else np.asarray(weight, dtype=np.float64)
     if given is not None and (given.shape != labels.shape or not ((given >= 0) & np.isfinite(given)).all()):
-        raise ValueError(f"weight must be finite and zero or more, one a row; got shape {given.shape}.")
+        raise ValueError(f"weight must be finite and zero or more, one per row; got shape {given.shape}.")
     rate = float(np.average(labels, weights=given)) if population is None else population
     if 0 < rate < 1 and (refusal := m.refusal(rate)) is not None:
         raise ValueError(refusal)
     delta = float(np.clip(start, epsilon, 1 - epsilon))
     history: list[Round] = []
     while True:
-        crossfit = cross_fit(fit, score, X, labels, folds, class_weights(labels, delta, weight))
+        crossfit = cross_fit(fit, score, X, labels, folds, cost_weights(labels, delta, weight))
         held = crossfit.held
         seen = None if given is None else given[held]
         counts = Confusion.from_scores(crossfit.scores[held], labels[held], boundary, seen)
@@ -161,14 +160,14 @@ def solve(
         delta = keep * delta + (1 - keep) * wanted
 
 
-def class_weights(y: NDArray[Any], delta: float, weight: ArrayLike | None = None) -> Array:
+def cost_weights(y: NDArray[Any], delta: float, weight: ArrayLike | None = None) -> Array:
     """Row weights with the costs (δ, 1 − δ) in them, on the scale of `weight` (or 1) on average.
 
     The scale matters to a learner with a penalty: it sees as much data as without costs.
 
     Shape: `y` ``(n,)`` of 0 and 1, `weight` ``(n,)``; result ``(n,)``.
 
-    >>> class_weights(np.array([1, 0, 0]), delta=0.25)
+    >>> cost_weights(np.array([1, 0, 0]), delta=0.25)
     array([1.8, 0.6, 0.6])
     """
     w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)

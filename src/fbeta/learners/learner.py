@@ -81,7 +81,7 @@ class Goal:
         if self.own_cut:
             return float(np.mean(self.metric(count_columns(scores >= 0, y, weight))))
         columns = zip(scores.T, y.T, strict=True)
-        return float(np.mean([tune(*column, self.metric, weight).score for column in columns]))
+        return float(np.mean([tune(*column, self.metric, weight, kind="logit").score for column in columns]))
 
 
 @dataclass

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fbeta.decisions.calibration import sigmoid
 from fbeta.learners.fixed_point import costs as costs_at
-from fbeta.metrics import AnchorTerm, Confusion, Metric, check_prevalence
-from fbeta.metrics import metric as read_metric
+from fbeta.metrics import AnchorTerm, Confusion, Metric, as_metric, check_prevalence
 from fbeta.metrics.distance import CROSS_ENTROPY, FAR, check_q
 
 LOSSES = ("tangent", "surrogate")
@@ -88,7 +87,7 @@ class Objective:
         prevalence: float | None = None,
         q: float = 0.0,
     ) -> None:
-        self.metric = read_metric(metric)
+        self.metric = as_metric(metric)
         if loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(LOSSES)}; got {loss!r}.")
         self.loss, self.q = loss, check_q(q)
@@ -125,7 +124,7 @@ class Objective:
         z = np.asarray(scores)
         if z.shape != rows.gradient.shape:
             raise ValueError(
-                f"One score a row is needed: got {z.shape} for {len(rows.gradient)} rows. This objective is for two "
+                f"One score per row is needed: got {z.shape} for {len(rows.gradient)} rows. This objective is for two "
                 "classes; train one model a class for more."
             )
         return rows(z)
@@ -303,7 +302,7 @@ def _share(label: ArrayLike, weight: ArrayLike | None) -> float:
     y = np.asarray(label)
     if y.ndim != 1 or not np.isin(y, (0, 1)).all():
         raise ValueError(
-            "Labels must be 0 and 1, one a row; map yours first, or use XGBMetricClassifier or LGBMMetricClassifier, "
+            "Labels must be 0 and 1, one per row; map yours first, or use XGBMetricClassifier or LGBMMetricClassifier, "
             "which take any two labels."
         )
     w = None if weight is None or len(np.asarray(weight)) == 0 else np.asarray(weight, dtype=np.float64)

@@ -10,6 +10,7 @@ import numpy as np
 from fbeta.learners.booster import MOST, BoosterLearner, Engine, Numbers
 from fbeta.learners.crossfit import Array
 from fbeta.learners.learner import Goal
+from fbeta.learners.lightgbm_trees import rewritten
 from fbeta.learners.machine import threads_for
 
 
@@ -17,6 +18,7 @@ class _Engine(Engine):
     """LightGBM on numbered rows; the bins are those of the whole table, and every fold takes its rows from there."""
 
     library, file, dtype = "lightgbm", "booster.txt", np.float64
+    rewritten = staticmethod(rewritten)
     _whole: Any = None
 
     def bin(self, rows: Numbers) -> Any:

@@ -11,12 +11,14 @@ from fbeta.learners.booster import MOST, BoosterLearner, Engine, Numbers
 from fbeta.learners.crossfit import Array, take
 from fbeta.learners.learner import Goal
 from fbeta.learners.machine import threads_for
+from fbeta.learners.xgboost_trees import rewritten
 
 
 class _Engine(Engine):
     """XGBoost on numbered rows."""
 
     library, file, dtype = "xgboost", "booster.json", np.float32
+    rewritten = staticmethod(rewritten)
 
     def bin(self, rows: Numbers) -> Any:
         """Quantiles for the histogram method (the default), plain rows for others."""
@@ -79,10 +81,7 @@ class _Engine(Engine):
     def load(data: bytes) -> Any:
         import xgboost
 
-        try:
-            return xgboost.Booster(model_file=bytearray(data))
-        except xgboost.core.XGBoostError as error:
-            raise ValueError(str(error)) from error
+        return xgboost.Booster(model_file=bytearray(data))
 
 
 @dataclass(frozen=True)

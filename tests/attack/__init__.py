@@ -1,0 +1,1 @@
+"""Attacks that look for what nobody thought of: each has a seed, and a number of tries or of seconds."""

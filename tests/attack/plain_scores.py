@@ -1,0 +1,67 @@
+"""What the text of a fitted model says of rows, worked out one by one, and how near a library comes to that."""
+
+import json
+import math
+
+import numpy as np
+
+#: What LightGBM takes for zero.
+TINY = float(np.float32(1e-35))
+
+
+def of_xgboost(data, X):
+    """Scores by XGBoost's JSON; single precision."""
+    learner = json.loads(data)["learner"]
+    booster = learner["gradient_booster"]
+    weights = booster["weight_drop"] if booster["name"] == "dart" else None
+    trees = (booster["gbtree"] if weights else booster)["model"]["trees"]
+    first = float(np.float32(learner["learner_model_param"]["base_score"].strip("[]")))
+    leaves = np.zeros((len(X), len(trees)))
+    for k, tree in enumerate(trees):
+        for i, row in enumerate(X):
+            node = 0
+            while tree["left_children"][node] != -1:
+                x, at = row[int(tree["split_indices"][node])], np.float32(tree["split_conditions"][node])
+                left = tree["default_left"][node] if np.isnan(x) else np.float32(x) < at
+                node = tree["left_children" if left else "right_children"][node]
+            leaves[i, k] = tree["split_conditions"][node] * (weights[k] if weights else 1)
+    first = math.log(first) - math.log1p(-first)
+    return leaves.sum(1) + first, 1e-5 * (np.abs(leaves).sum(1) + abs(first) + 1)
+
+
+def of_lightgbm(data, X):
+    """Scores by LightGBM's text; double precision. Raw scores of a forest are sums, too."""
+    _, *blocks = data.decode().partition("\nend of trees\n")[0].split("\nTree=")
+    leaves = np.zeros((len(X), len(blocks)))
+    for k, block in enumerate(blocks):
+        tree = dict(line.split("=", 1) for line in block.split("\n") if "=" in line)
+        names = ("left_child", "right_child", "split_feature", "decision_type")
+        left, right, feature, kind = ([int(x) for x in tree[name].split()] for name in names)
+        at, value = ([float(x) for x in tree[name].split()] for name in ("threshold", "leaf_value"))
+        for i, row in enumerate(X):
+            node = 0 if left else -1
+            while node >= 0:
+                x, missing = float(row[feature[node]]), kind[node] >> 2
+                x = 0.0 if abs(x) <= TINY or (math.isnan(x) and missing != 2) else x
+                gone = math.isnan(x) or (missing == 1 and x == 0)
+                node = (left if (kind[node] & 2 if gone else x <= at[node]) else right)[node]
+            leaves[i, k] = value[-node - 1]
+    return leaves.sum(1), 1e-12 * (np.abs(leaves).sum(1) + 1)
+
+
+def of_network(data, X):
+    """Scores by the weights of a safetensors file; mostly single precision."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    layers = {}
+    for name, about in json.loads(data[8:end]).items():
+        if name != "__metadata__":
+            kind = {"F32": "<f4", "F64": "<f8"}[about["dtype"]]
+            start, stop = about["data_offsets"]
+            found = np.frombuffer(data[end + start : end + stop], kind).astype(np.float64)
+            layers[name] = found.reshape(about["shape"])
+    X, size = np.nan_to_num(X.astype(np.float64)), np.abs(np.nan_to_num(X.astype(np.float64)))
+    for i in range(len(layers) // 2):
+        weight, bias = layers[f"weight.{i}"], layers[f"bias.{i}"]
+        X = np.array([[sum(row * column) for column in weight.T] for row in (np.maximum(X, 0) if i else X)]) + bias
+        size = size @ np.abs(weight) + np.abs(bias)
+    return X[:, 0], 1e-5 * (size[:, 0] + 1)

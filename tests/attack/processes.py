@@ -1,0 +1,89 @@
+"""Tries in processes of their own, which may die, hang, or take all memory; every try is known by its number."""
+
+import itertools
+import os
+import resource
+import select
+import signal
+import time
+import traceback
+import warnings
+from collections import Counter
+
+#: Seconds without a word after which a process is held to hang.
+PATIENCE = 60
+#: Bytes that a process may ask for; who asks for more gets a MemoryError, not the machine.
+MEMORY = 16 << 30
+
+
+def attack(attempt, count=None, seconds=None, workers=2):
+    """Try the numbers 0, 1, …, so many or for so long: how often each verdict came, and what went wrong.
+
+    `attempt` takes a number and returns a verdict; whatever it raises is a fault, as are a signal and a hang. `largest`
+    is the most memory that a process had, in MiB.
+    """
+    until = None if seconds is None else time.monotonic() + seconds
+    going = {}  # the end of a pipe that is read: process, number in work, when it was last heard of
+    verdicts, faults, largest = Counter(), [], 0
+
+    def start(numbers):
+        pipe, pid = _fork(attempt, numbers, until)
+        going[pipe] = [pid, None, time.monotonic(), b""]
+
+    for worker in range(workers):
+        start(itertools.count(worker, workers) if count is None else range(worker, count, workers))
+    while going:
+        ready, _, _ = select.select([*going], [], [], 1.0)
+        for pipe in [*going]:
+            pid, number, heard, rest = going[pipe]
+            if pipe not in ready:
+                if time.monotonic() - heard > PATIENCE:
+                    os.kill(pid, signal.SIGKILL)
+                continue
+            data = os.read(pipe, 1 << 16)
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                word, _, verdict = line.decode().partition(" ")
+                number = None if verdict else int(word)
+                if verdict:
+                    verdicts[verdict.partition("!")[0]] += 1
+                    faults += [f"{word}: {verdict}"] * ("!" in verdict)
+            going[pipe] = [pid, number, time.monotonic(), rest]
+            if not data:
+                del going[pipe]
+                os.close(pipe)
+                _, status, used = os.wait4(pid, 0)
+                largest = max(largest, used.ru_maxrss >> 10)
+                if number is not None:
+                    how = signal.Signals(status).name if 0 < status < 65 else f"exit status {status}"
+                    how = f"hung for {PATIENCE} s" if how == "SIGKILL" else how
+                    verdicts[how] += 1
+                    faults.append(f"{number}: {how}")
+                    left = itertools.count(number + workers, workers) if count is None else None
+                    start(range(number + workers, count, workers) if left is None else left)
+    return {"verdicts": dict(verdicts), "faults": faults, "largest": largest}
+
+
+def _fork(attempt, numbers, until):
+    pipe, out = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(out)
+        return pipe, pid
+    try:
+        for stream in (1, 2):  # a library may talk to the terminal before it dies
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        warnings.simplefilter("error")
+        for number in itertools.takewhile(lambda _: until is None or time.monotonic() < until, numbers):
+            os.write(out, f"{number}\n".encode())
+            try:
+                verdict = attempt(number)
+            except BaseException as error:
+                place = traceback.extract_tb(error.__traceback__)[-1]
+                said = " ".join(str(error).split())[:300]
+                verdict = f"fault! {type(error).__name__} at {place.filename}:{place.lineno}: {said}"
+            os.write(out, f"{number} {verdict}\n".encode())
+    finally:
+        os._exit(0)
