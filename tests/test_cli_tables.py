@@ -15,7 +15,8 @@ from fbeta.artifact import load
 from fbeta.artifact.model_file import ABOUT, seal
 from fbeta.cli import app, options
 from fbeta.comparison.result import Comparison
-from fbeta.comparison.run import compare
+from fbeta.comparison.run import compare, fit
+from fbeta.data import load_table
 
 pl = pytest.importorskip("polars")
 pytest.importorskip("safetensors")
@@ -97,8 +98,14 @@ def test_fit_leaves_out_what_a_comparison_in_python_left_out(tmp_path):
     few = {"models": ["linear"], "losses": ["bce"], "seeds": 2, "folds": 2}
     found = compare(tmp_path / "t.csv", "fraud", group="who", drop=["leak"], **few)
     (tmp_path / "found.json").write_text(found.to_json())
-    done("fit", tmp_path / "t.csv", "--from", tmp_path / "found.json", "-o", tmp_path / "m.fbeta")
+    asked = ["fit", tmp_path / "t.csv", "--from", tmp_path / "found.json", "-o", tmp_path / "m.fbeta"]
+    done(*asked)
     assert [c.name for c in load(tmp_path / "m.fbeta").columns] == ["x0", "x1", "shop"]
+    done(*asked, "--drop", "shop")  # beside what was dropped already
+    assert [c.name for c in load(tmp_path / "m.fbeta").columns] == ["x0", "x1"]
+    assert [c.name for c in fit(tmp_path / "t.csv", comparison=found).columns] == ["x0", "x1", "shop"]
+    with pytest.raises(ValueError, match="did not learn from 'leak', 'who': leave it out of this table"):
+        fit(load_table(tmp_path / "t.csv", "fraud"), comparison=found)
 
 
 def test_predict_to_every_place(shop, tmp_path):
@@ -175,6 +182,8 @@ TABLES = {
     "missing": ("x.csv", None, "there is no file"),
     "empty": ("x.csv", b"", "x.csv is empty"),
     "truncated text": ("x.csv", GOOD[: GOOD.rindex(b",") - 3], "ends in the middle of a row"),
+    "a field too many": ("x.csv", GOOD.replace(b"\n", b",1\n", 3).replace(b",1\n", b"\n", 2), "line 3 has 5 fields"),
+    "a blank line": ("x.csv", GOOD.replace(b"\n", b"\n\n", 3), "line 2 is blank"),
     "truncated gzip": ("x.csv.gz", gzip.compress(GOOD)[:-40], "truncated or damaged gzip"),
     "truncated parquet": ("x.parquet", lambda path: parquet(path)[:-40], "truncated or damaged Parquet"),
     "binary": ("x.csv", bytes(range(256)) * 9, "is a binary file"),
@@ -318,7 +327,7 @@ def test_an_unwritable_output_is_said_before_any_work(command, shop, tmp_path, m
         one_sentence(call(*asked), words)
 
 
-def full(words, stdout=subprocess.PIPE):
+def full(words, stdout=subprocess.PIPE, options=()):
     """A command whose files may have a kilobyte: a disk that fills up on the way."""
     code = f"""
 import resource, sys
@@ -327,7 +336,31 @@ from fbeta.cli import main
 sys.argv = ["fbeta", *{[str(word) for word in words]!r}]
 main()
 """
-    return subprocess.run([sys.executable, "-c", code], stdout=stdout, stderr=subprocess.PIPE, text=True)
+    return subprocess.run([sys.executable, *options, "-c", code], stdout=stdout, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("command", ["predict", "explain"])
+def test_a_full_disk_without_a_buffer(command, shop, tmp_path):
+    """`python -u` and PYTHONUNBUFFERED: a write takes what fits, and the rest must not be lost in silence."""
+    words = {"predict": ["predict", shop / "model.fbeta", shop / "shops.csv"], "explain": ["explain", "--json"]}
+    with open(tmp_path / "out", "w") as out:
+        result = full(words[command], out, ["-u"])
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr
+    assert result.stderr.startswith("fbeta: cannot write the ")
+    assert result.stderr.endswith("output: File too large.\n")
+
+
+def test_closed_streams(shop, tmp_path):
+    """What is closed is said; a file that is opened does not get its number, and what libraries print there."""
+    asked = f"{FBETA} predict {shop}/model.fbeta"
+    for redirected, rc, words in (
+        (f"{shop}/shops.csv >&-", 2, "fbeta: the standard output is closed: send it to a file, or to /dev/null.\n"),
+        (f"- -o {tmp_path}/out.csv <&-", 2, "fbeta: the standard input is closed: give a file.\n"),
+        (f"{shop}/shops.csv -o {tmp_path}/out.csv 2>&- <&-", 0, ""),
+    ):
+        result = subprocess.run(f"{asked} {redirected}", shell=True, capture_output=True, text=True)
+        assert (result.returncode, result.stderr) == (rc, words)
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 201
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
@@ -354,6 +387,9 @@ def test_a_full_standard_output(shop):
         ["tune", shop / "scores.csv", "--target", "fraud", "--score", "probability", "--json"],
         ["data", "list"],
         ["explain", "--json"],
+        ["explain"],
+        ["--version"],
+        ["explain", "--help"],
     ):
         with open("/dev/full", "w") as nowhere:
             result = subprocess.run([FBETA, *map(str, words)], stdout=nowhere, stderr=subprocess.PIPE, text=True)
@@ -369,15 +405,35 @@ def test_a_full_standard_output(shop):
 
 
 def test_a_reader_that_has_enough(shop):
-    asked = f"{FBETA} predict {shop}/model.fbeta {shop}/shops.csv | head -1"
-    result = subprocess.run(["bash", "-o", "pipefail", "-c", asked], capture_output=True, text=True)
-    assert result.stdout == "probability,decision\n"
-    assert result.returncode == 0
-    assert "Traceback" not in result.stderr
+    for asked, shown in (
+        (f"predict {shop}/model.fbeta {shop}/shops.csv | head -1", "probability,decision\n"),
+        ("explain | true", ""),
+        ("explain --json | true", ""),
+        ("--help | true", ""),
+    ):
+        result = subprocess.run(["bash", "-o", "pipefail", "-c", f"{FBETA} {asked}"], capture_output=True, text=True)
+        assert (result.stdout, result.returncode) == (shown, 0), result.stderr
+        assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize("command", ["compare", "fit"])
-def test_ctrl_c(command, shop, tmp_path):
+@pytest.mark.parametrize("asked", ["fit {t} --target fraud -o", "compare {t} --target fraud --seeds 1 --fit"])
+def test_what_was_asked_for_is_written_though_nobody_reads_the_rest(asked, shop, tmp_path):
+    words = f"{FBETA} {asked.format(t=shop / 'shops.csv')} {tmp_path}/m.fbeta {' '.join(FEW)} 2>/dev/null | true"
+    env = {**os.environ, "FBETA_DATA": str(tmp_path / "cache")}
+    assert subprocess.run(["bash", "-o", "pipefail", "-c", words], env=env).returncode == 0
+    assert load(tmp_path / "m.fbeta").target == "fraud"
+
+
+def test_a_reader_that_leaves_in_the_middle(shop, tmp_path):
+    many = frame(20_000)  # more than a pipe holds
+    many.write_csv(tmp_path / "many.csv")
+    words = f"{FBETA} predict {shop}/model.fbeta {tmp_path}/many.csv | head -1"
+    result = subprocess.run(["bash", "-o", "pipefail", "-c", words], capture_output=True, text=True)
+    assert (result.stdout, result.returncode) == ("probability,decision\n", 0), result.stderr
+
+
+@pytest.mark.parametrize(("command", "signal"), [("compare", "INT"), ("fit", "TERM")])
+def test_ctrl_c(command, signal, shop, tmp_path):
     asked = [command, shop / "shops.csv", "--target", "fraud"]
     asked += (
         ["--results", tmp_path / "parts", "--seeds", "20", "--jobs", "1"]
@@ -385,12 +441,11 @@ def test_ctrl_c(command, shop, tmp_path):
         else ["-o", tmp_path / "m.fbeta"]
     )
     code = f"""
-import signal, sys, threading, os, time
+import signal, sys
 import fbeta.learners.solvers as solvers
 whole = solvers.LBFGS.epoch
 def epoch(self):
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.1)
+    signal.raise_signal(signal.SIG{signal})  # to this thread, at once
     return whole(self)
 solvers.LBFGS.epoch = epoch
 from fbeta.cli import main
@@ -406,6 +461,45 @@ main()
     )
     assert [line for line in result.stderr.splitlines() if line.strip()] == [f"fbeta: stopped; {said}"]
     assert not (tmp_path / "m.fbeta").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="needs files without a name")
+@pytest.mark.parametrize(
+    ("ending", "signal", "rc"), [("csv", "KILL", -9), ("parquet", "KILL", -9), ("csv", "HUP", 130)]
+)
+def test_a_killed_prediction_leaves_nothing(ending, signal, rc, shop, tmp_path):
+    """Neither beside the output nor where the input was unpacked."""
+    (tmp_path / "unpacked").mkdir()
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(GOOD))
+    (tmp_path / f"out.{ending}").write_text("old")
+    before = sorted(tmp_path.rglob("*"))
+    asked = ["predict", shop / "model.fbeta", tmp_path / "x.csv.gz", "-o", tmp_path / f"out.{ending}"]
+    code = f"""
+import os, signal, sys
+from fbeta import artifact
+whole = artifact.Model.of_features
+def twice(self, features, new):
+    if hasattr(artifact, "begun"):
+        os.kill(os.getpid(), signal.SIG{signal})
+    artifact.begun = True
+    return whole(self, features, new)
+artifact.Model.of_features = twice
+from fbeta.tables import streaming
+streaming.stream.__kwdefaults__["rows"] = 50
+from fbeta.cli import main
+sys.argv = ["fbeta", *{[str(word) for word in asked]!r}]
+main()
+"""
+    env = {**os.environ, "TMPDIR": str(tmp_path / "unpacked")}
+    assert subprocess.run([sys.executable, "-c", code], env=env, capture_output=True).returncode == rc
+    assert sorted(tmp_path.rglob("*")) == before
+    assert (tmp_path / f"out.{ending}").read_text() == "old"
+
+
+def test_rows_from_the_standard_input(shop):
+    asked = ["predict", shop / "model.fbeta"]
+    piped = CliRunner().invoke(app, [*map(str, asked), "-"], input=GOOD)
+    assert (piped.exit_code, piped.stdout) == (0, done(*asked, shop / "shops.csv").stdout)
 
 
 def complete(*words):
@@ -477,6 +571,21 @@ def test_an_input_is_not_written_over(command, shop, tmp_path):
     for out in ("x.csv", "link.csv"):
         one_sentence(call(*words_of(command, tmp_path / "x.csv", shop, tmp_path / out)), "would be lost")
         assert (tmp_path / "x.csv").read_bytes() == before
+
+
+def test_no_output_is_written_over_a_model_a_folder_or_another_output(shop, tmp_path):
+    model, out = tmp_path / "model", tmp_path / "out"  # a name without an ending is one of a table, too
+    model.write_bytes((shop / "model.fbeta").read_bytes())
+    for words in (
+        ["predict", model, shop / "shops.csv", "-o", model],
+        ["compare", shop / "shops.csv", "--target", "fraud", "--html", out, "--fit", out],
+        ["compare", shop / "shops.csv", "--target", "fraud", "--html", out, "--results", out],
+        ["explain", "--html", out, "--png", out],
+    ):
+        one_sentence(call(*words), "would be lost: give another name")
+    asked = ["compare", shop / "shops.csv", "--target", "fraud", *FEW, "--results", model, "--json"]
+    assert f"fbeta: cannot write {model}: File exists." in call(*asked).stderr
+    assert load(model).target == "fraud"
 
 
 @pytest.mark.parametrize("command", ["compare", "fit"])

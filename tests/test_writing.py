@@ -1,18 +1,23 @@
 """Files that are there whole or not at all."""
 
 import os
+import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from fbeta.writing import replacing, write
+from fbeta.writing import OutputError, check_output, replacing, write
 
 OLD = b"old\n"
 
 
-@pytest.fixture
-def file(tmp_path):
+@pytest.fixture(params=["as the system has them", "with names"])
+def file(request, tmp_path, monkeypatch):
+    """A file, on a system that knows files without a name, and on one that does not."""
+    if request.param == "with names":
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     path = tmp_path / "file"
     path.write_bytes(OLD)
     return path
@@ -86,23 +91,81 @@ except OSError as error:
     assert names(file) == ["file"]
 
 
-def test_a_kill_leaves_the_old_file_and_at_most_a_hidden_one(file):
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="needs files without a name")
+def test_a_kill_leaves_the_old_file_and_nothing_else(tmp_path):
+    (tmp_path / "file").write_bytes(OLD)
     code = f"""
-import time
+import sys
 from pathlib import Path
 from fbeta.writing import replacing
-with replacing(Path({str(file)!r})) as part, part.open("wb", buffering=0) as stream:
+with replacing(Path({str(tmp_path / "file")!r})) as part, part.open("wb", buffering=0) as stream:
     stream.write(b"half")
     print("written", flush=True)
-    time.sleep(60)
+    sys.stdin.read()
 """
-    worker = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    worker = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert worker.stdout.readline() == b"written\n"
     worker.kill()
     worker.communicate()
-    assert file.read_bytes() == OLD
-    left = names(file)
-    assert len(left) == 2
-    assert left[0].startswith(".file.")
-    write(file, b"new\n")  # what is left is in nobody's way
-    assert file.read_bytes() == b"new\n"
+    assert (tmp_path / "file").read_bytes() == OLD
+    assert names(tmp_path / "file") == ["file"]
+
+
+def test_the_mode_is_that_of_the_file_before_or_of_any_new_file(file):
+    file.chmod(0o640)
+    (usual := file.with_name("usual")).touch()
+    write(file, b"new\n")
+    write(new := file.with_name("new"), b"new\n")
+    modes = [path.stat().st_mode & 0o777 for path in (file, new)]
+    assert modes == [0o640, usual.stat().st_mode & 0o777]
+
+
+def test_a_name_as_long_as_names_can_be(file):
+    write(long := file.with_name("x" * 255), b"new\n")
+    assert long.read_bytes() == b"new\n"
+
+
+def test_an_output_that_cannot_be(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("loop")
+    Path("nowhere").symlink_to("no/such/file")
+    Path("data").write_bytes(OLD)
+    Path("link").symlink_to("data")
+    os.link("data", "hard")
+    with socket.socket(socket.AF_UNIX) as there:
+        there.bind("socket")
+    for name, words in (
+        ("loop", "its links lead in a circle"),
+        ("nowhere", f"there is no folder {tmp_path}/no/such"),
+        ("data/file", "there is no folder data"),
+        (".", "it is a folder"),
+        ("socket", "it is no plain file"),
+        ("x" * 300, "File name too long"),
+        *((name, "would be lost") for name in ("data", "./data", f"{tmp_path}/data", "link", "hard", "new")),
+    ):
+        with pytest.raises(OutputError, match=f"cannot write .*: .*{words}"):
+            check_output(name, "data", None, "new")  # one that is there, and one that another output is going to be
+    Path("late").symlink_to("later")
+    assert check_output("late", "data") == Path("late")
+    assert check_output("/dev/null") == Path("/dev/null")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits on file sizes")
+def test_an_output_without_a_buffer_is_written_whole_or_an_error(tmp_path):
+    """A write to it may take a part only: the rest is written, too, or the error is raised."""
+    code = """
+import io, resource, sys
+from fbeta.writing import buffered
+assert isinstance(sys.stdout.buffer, io.RawIOBase)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    with buffered(sys.stdout.buffer) as stream:
+        stream.write(b"x" * int(sys.argv[1]))
+except OSError as error:
+    print(error.strerror, file=sys.stderr)
+sys.stdout.write("y")
+"""
+    for size, kept, said in ((900, 901, ""), (5000, 1000, "File too large\n")):
+        with open(tmp_path / "out", "wb") as out:
+            done = subprocess.run([sys.executable, "-u", "-c", code, str(size)], stdout=out, stderr=-1, text=True)
+        assert (done.stderr[: len(said)], (tmp_path / "out").stat().st_size) == (said, kept)

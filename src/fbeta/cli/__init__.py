@@ -1,5 +1,6 @@
 """The command line: one file per command. What is heavy is imported by the command that needs it."""
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -7,7 +8,7 @@ from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
 from fbeta import extensions
-from fbeta.cli.answers import stop
+from fbeta.cli.answers import answering, prepare, stop
 from fbeta.cli.compare import compare
 from fbeta.cli.data import app as data_app
 from fbeta.cli.explain import explain
@@ -79,4 +80,13 @@ app.add_typer(data_app, name="data")
 
 def main() -> None:
     """Run the `fbeta` command."""
-    app()
+    prepare()
+    try:
+        with answering():
+            app()
+    except typer.Exit as end:
+        sys.exit(end.exit_code)
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # rich and typer end by 1
+            sys.exit(0)
+        raise

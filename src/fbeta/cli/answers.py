@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -13,9 +14,47 @@ import typer
 from fbeta.writing import WriteError
 
 
+def prepare() -> None:
+    """Make the process one that loses nothing: its streams are open, its output is written whole, its end is tidy."""
+    while (free := os.open(os.devnull, os.O_RDWR)) < 3:
+        pass  # else a file of ours gets the number of a closed stream, and whatever a library prints there
+    os.close(free)
+    if sys.stdout is None:
+        typer.echo("fbeta: the standard output is closed: send it to a file, or to /dev/null.", err=True)
+        sys.exit(2)
+    if isinstance(sys.stdout.buffer, io.RawIOBase):  # python -u: a write may take a part, and nobody is told
+        whole, how = io.BufferedWriter(sys.stdout.buffer), (sys.stdout.encoding, sys.stdout.errors)
+        sys.stdout = io.TextIOWrapper(whole, *how, line_buffering=True)
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:  # nohup's stays
+            signal.signal(number, signal.default_int_handler)  # as Ctrl-C
+
+
+@contextlib.contextmanager
+def unheard() -> Iterator[None]:
+    """Go on where whoever reads what is printed has enough: there may still be files to write."""
+    try:
+        yield
+    except BrokenPipeError:
+        _let_go()
+    except SystemExit as end:
+        if not isinstance(end.__context__, BrokenPipeError):  # rich ends the program
+            raise
+        _let_go()
+
+
+def say(*lines: str, err: bool = False) -> None:
+    """Print lines, in which there may be names from the data."""
+    from fbeta.report.numerals import clean
+
+    with unheard():
+        typer.echo("\n".join(map(clean, lines)), err=err)
+
+
 def stop(sentence: str, code: int = 2) -> NoReturn:
     """Say one sentence and end."""
-    typer.echo(f"fbeta: {' '.join(sentence.split())}", err=True)
+    say(f"fbeta: {' '.join(sentence.split())}", err=True)
     raise typer.Exit(code)
 
 
@@ -46,7 +85,15 @@ def answering(interrupted: str = "stopped; nothing was written.") -> Iterator[No
 
 def echo_json(data: Any) -> None:
     """Print data for machines, and nothing else."""
-    typer.echo(json.dumps(data, indent=1, ensure_ascii=False))
+    echo_json_text(json.dumps(data, indent=1, ensure_ascii=False))
+
+
+def echo_json_text(text: str) -> None:
+    """Print JSON; letters that a terminal obeys, or that no file can hold, are written by their numbers."""
+    from fbeta.report.numerals import clean
+
+    with unheard():
+        typer.echo("\n".join(clean(line, lambda letter: json.dumps(letter)[1:-1]) for line in text.split("\n")))
 
 
 def _let_go() -> None:

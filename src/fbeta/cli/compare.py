@@ -1,12 +1,13 @@
 """`fbeta compare`."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from fbeta.cli import options as o
-from fbeta.cli.answers import answering
+from fbeta.cli.answers import answering, echo_json_text, say, unheard
 
 
 def compare(
@@ -40,31 +41,31 @@ def compare(
     with answering("stopped; finished parts are kept, run the same command again to go on."):
         from rich.console import Console
 
-        from fbeta import artifact, comparison, report
+        from fbeta import comparison, report
         from fbeta.comparison.run import usual_folder
         from fbeta.report.console import progress
+        from fbeta.writing import check_outputs
 
-        for path in filter(None, (html, fit)):
-            artifact.check_output(path, source)
+        check_outputs((html, fit), source, results)
         asked: dict[str, Any] = {"metric": metric, "rule": rule, "device": device}
         asked |= {"models": o.names(models), "losses": o.names(losses)}
         comparison.check(**asked)
         console = Console(stderr=as_json)
-        table = o.table(source, target, positive, drop, group=group, time=time)
+        table = o.table(source, target=target, positive=positive, drop=o.columns(drop), group=group, time=time)
         o.notes(console, table.notes)
         with progress("training", "epochs") as tick:
             folder = results or usual_folder(table)
-            found = comparison.compare(
-                table, **asked, seeds=seeds, folds=folds, seed=seed, folder=folder, jobs=jobs, tick=tick
-            )
+            how: dict[str, Any] = {"seeds": seeds, "folds": folds, "seed": seed, "folder": folder, "jobs": jobs}
+            found = comparison.compare(table, **asked, **how, tick=tick, say=partial(say, err=True))
         if html is not None:
             report.write(found, html)
         if as_json:
-            typer.echo(found.to_json())
+            echo_json_text(found.to_json())
         else:
-            console.print(report.terminal(found))
+            with unheard():
+                console.print(report.terminal(found))
         if html is not None:
-            typer.echo(f"Written: {html}", err=as_json)
+            say(f"Written: {html}", err=as_json)
         if fit is not None:
             model = o.fitted(table, fit, comparison=found, seed=seed, device=device)
-            typer.echo(f"\n{model.summary()}\n{o.next_step(fit)}", err=as_json)
+            say("", *model.summary().split("\n"), o.next_step(fit), err=as_json)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fbeta.cli.answers import answering
+from fbeta.cli.answers import answering, echo_json_text, say
 from fbeta.cli.options import AsJson, MetricSpec
 
 
@@ -19,7 +19,9 @@ def explain(
     """Explain a metric: formula, pole, gradient conditions, best decision rule, and where the cut ½ is wrong."""
     with answering():
         from fbeta.report import explain as report
+        from fbeta.writing import check_outputs
 
+        check_outputs((html, png))
         explanation = report.explain(metric, prevalence)
         if html is not None:
             from fbeta.report import shell
@@ -32,11 +34,11 @@ def explain(
 
             save(figure(explanation), png)
         if as_json:
-            typer.echo(explanation.to_json())
+            echo_json_text(explanation.to_json())
             return
         from fbeta.report.console import show
         from fbeta.report.explain.printout import layout
 
         show(layout(explanation))
         for path in filter(None, (html, png)):
-            typer.echo(f"Written: {path}")
+            say(f"Written: {path}")

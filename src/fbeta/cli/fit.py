@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from fbeta.cli import options as o
-from fbeta.cli.answers import answering, echo_json
+from fbeta.cli.answers import answering, echo_json, say
 
 
 def fit(
@@ -47,13 +47,12 @@ def fit(
             was = found.table
             if source is None and was.name != o.DEMO:
                 raise ValueError(f"{origin} is about {was.name}: name that table before --from.")
-            target, positive, drop = target or was.target, positive or was.positive, drop or list(was.drop)
-            group, time = group or was.group, time or was.time
-        table = o.table(source, target, positive, drop, group=group, time=time)
+        roles = {"target": target, "positive": positive, "drop": o.columns(drop), "group": group, "time": time}
+        table = o.table(source, **(roles if found is None else found.reading(**roles)))
         o.notes(Console(stderr=as_json), [*table.notes, *(found.told_of(table) if found else ())])
         how: dict[str, Any] = {"folds": folds, "rule": rule, "seed": seed}
         model = o.fitted(table, out, metric=metric, comparison=found, **asked, **how)
         if as_json:
             echo_json(model.facts() | {"written": str(out)})
         else:
-            typer.echo(f"{model.summary()}\n{o.next_step(out)}")
+            say(*model.summary().split("\n"), o.next_step(out))

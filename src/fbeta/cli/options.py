@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterable
 from dataclasses import fields
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from fbeta.cli.answers import unheard
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,19 +23,22 @@ if TYPE_CHECKING:
 DEMO, DEMO_POSITIVE = "digits", "8"
 
 
-def table(source: str | None, target: str | None, positive: str | None, drop: list[str] | None, **roles: Any) -> Table:
+def table(source: str | None, **roles: Any) -> Table:
     """Read the table that was asked for, or that of the demo."""
     from fbeta.data import load_table
 
     if source is None:
-        source, positive = DEMO, positive or DEMO_POSITIVE
-    return load_table(source, target, positive, drop=columns(drop), **roles)
+        source, roles["positive"] = DEMO, roles["positive"] or DEMO_POSITIVE
+    return load_table(source, **roles)
 
 
 def notes(console: Console, sentences: Iterable[str]) -> None:
     """Say what is to be known about a table before the work begins."""
-    for sentence in sentences:
-        console.print(sentence, style="dim", highlight=False, markup=False)
+    from fbeta.report.console import plain
+
+    with unheard():
+        for sentence in sentences:
+            console.print(plain(sentence, "dim"))
 
 
 def fitted(table: Table, out: Path, **wanted: Any) -> Model:
@@ -42,8 +48,8 @@ def fitted(table: Table, out: Path, **wanted: Any) -> Model:
     from fbeta.data import is_path
     from fbeta.report.console import progress
 
-    source = table.source
-    kept = digest_of_file(Path(source).expanduser()) if source and is_path(source) else ""
+    file = Path(table.source).expanduser()
+    kept = digest_of_file(file) if is_path(table.source) and file.is_file() else ""  # a pipe is gone
     with progress("fitting", "steps") as tick:
         model = comparison.fit(table, tick=tick, sha256=kept, **wanted)
     artifact.save(model, out)
@@ -123,11 +129,11 @@ def names(given: str | None) -> list[str] | None:
 
 
 def columns(given: list[str] | None) -> list[str]:
-    """Names that are separated by commas, or given one by one."""
-    return [name for text in given or () for name in names(text) or ()]
+    """Names that are separated by commas, or given one by one; one with a comma or blanks around it is in quotes."""
+    return [name for text in given or () for name in (next(csv.reader([text])) if '"' in text else names(text) or ())]
 
 
-_DATA = "A file, or a name of `fbeta data list`; digits if none."
+_DATA = "A file, - for the standard input, or a name of `fbeta data list`; digits if none."
 Data = Annotated[str | None, typer.Argument(metavar="DATA", help=_DATA, autocompletion=tables)]
 Target = Annotated[str | None, typer.Option(help="The column to predict.")]
 Positive = Annotated[str | None, typer.Option(help="The positive class; the rarer one if not given.")]

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from fbeta.cli.answers import answering, echo_json, stop
-from fbeta.cli.options import AsJson, names, tables
+from fbeta.cli.answers import answering, echo_json, say, stop
+from fbeta.cli.options import AsJson, columns, tables
 
 _OUT = "Ends in csv, tsv, parquet, arrow, feather; - is the standard output."
 
@@ -14,7 +14,10 @@ _OUT = "Ends in csv, tsv, parquet, arrow, feather; - is the standard output."
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `fbeta fit` wrote.")],
     source: Annotated[
-        str, typer.Argument(metavar="DATA", help="A file of new rows, of any size.", autocompletion=tables)
+        str,
+        typer.Argument(
+            metavar="DATA", help="A file of new rows, of any size; - is the standard input.", autocompletion=tables
+        ),
     ],
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help=_OUT)] = "-",
     keep: Annotated[
@@ -38,22 +41,24 @@ def predict(
         from fbeta.report.console import progress
         from fbeta.report.numerals import cells, fixed
 
+        to, kept = None if out == "-" else out, columns([keep] if keep else None)
+        if to is not None:
+            artifact.check_output(to, model)
         held = artifact.load(model)
-        to, kept = None if out == "-" else out, names(keep) or ()
         with progress("predicting", "rows") as tick:
             done = artifact.predict(
                 held, source, to, keep=kept, new=new, cut=cut, score=score, tick=lambda rows: tick(rows, 0)
             )
         facts: dict[str, Any] = {"rows": done.rows, "positives": done.positives, "written": out}
-        said = f"{done.rows:,} rows, {done.positives:,} called {held.target} {held.positive!r}."
+        said = [f"{done.rows:,} rows, {done.positives:,} called {held.target} {held.positive!r}."]
         if done.counts is not None:
             counts = done.counts
             value = float(held.metric(counts))
             facts |= {"metric": str(held.metric), "score": value, "counts": [float(x) for x in counts]}
-            said += f"\n{title(held.metric)} {fixed(value)}: {cells(counts)}."
+            said.append(f"{title(held.metric)} {fixed(value)}: {cells(counts)}.")
         if as_json:
             echo_json(facts)
             return
-        typer.echo(said, err=out == "-")
-        if out != "-":
-            typer.echo(f"Written: {out}")
+        if to is not None:
+            said.append(f"Written: {out}")
+        say(*said, err=to is None)

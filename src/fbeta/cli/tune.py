@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fbeta.cli.answers import answering, echo_json
+from fbeta.cli.answers import answering, echo_json, say
 from fbeta.cli.options import AsJson, MetricSpec, Positive, RuleSpec
 
 if TYPE_CHECKING:
@@ -44,13 +44,16 @@ def tune(
         from fbeta.tables.scored_rows import read_scores
 
         rows = read_scores(scores, target, score, positive, weight)
+        notes = [*rows.notes]
+        if kind is None and rows.score.min() >= 0 and rows.score.max() <= 1:
+            kind = "probability"
+            notes.append("the scores lie in [0, 1], and were taken for probabilities; say --kind if they are not.")
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             limits = {"subject_to": dict(map(_constraint, subject_to or ())), "budget": budget}
             how: dict[str, Any] = {"kind": kind, "rule": rule, "prevalence": prevalence, **limits}
             cut = find(rows.score, rows.y, metric, rows.weight, **how)
-        aloud = [str(x.message).replace("kind='probability'", "--kind probability") for x in said]
-        notes = [*rows.notes, *aloud]
+        notes += [str(x.message).replace("kind='probability'", "--kind probability") for x in said]
         half = None
         if prevalence is None and cut.kind == "probability":
             half = Confusion.from_predictions((rows.score >= 0.5) * 1.0, rows.y * 1.0, rows.weight)
@@ -59,9 +62,7 @@ def tune(
             at_half = None if half is None else float(cut.metric(half))
             echo_json(cut.to_dict() | {"at_half": at_half, "positive": rows.positive, "notes": notes})
             return
-        for note in notes:
-            typer.echo(note)
-        typer.echo(_said(cut, len(rows.y), half))
+        say(*notes, *_said(cut, len(rows.y), half))
 
 
 def _constraint(text: str) -> tuple[str, float]:
@@ -72,7 +73,7 @@ def _constraint(text: str) -> tuple[str, float]:
         raise ValueError(f"--subject-to is a metric and a number, as recall=0.9; got {text!r}.") from None
 
 
-def _said(cut: Threshold, rows: int, half: Confusion | None) -> str:
+def _said(cut: Threshold, rows: int, half: Confusion | None) -> list[str]:
     from fbeta.metrics import title
     from fbeta.report import numerals
 
@@ -95,4 +96,4 @@ def _said(cut: Threshold, rows: int, half: Confusion | None) -> str:
         lines.append(f"At ½ {name} is {numerals.fixed(float(cut.metric(half)))}.")
     if cut.warning:
         lines.append(cut.warning)
-    return "\n".join(lines)
+    return lines
