@@ -132,7 +132,7 @@ def spread(table, folds):
 
 
 @given(st.integers(2, 6), st.integers(6, 200), st.floats(0.1, 0.9), st.integers(0, 99))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_folds_of_single_rows_differ_by_one_row_at_most(n, rows, rate, seed):
     y = np.random.default_rng(seed).random(rows + 2 * n) < rate
     y[:n], y[n : 2 * n] = True, False
@@ -144,7 +144,7 @@ def test_folds_of_single_rows_differ_by_one_row_at_most(n, rows, rate, seed):
 
 
 @given(st.integers(2, 5), st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_groups_are_whole_and_classes_even(n, seed):
     rng = np.random.default_rng(seed)
     group = rng.integers(0, 150, 600)

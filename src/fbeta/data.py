@@ -51,7 +51,7 @@ def load_images(name: str) -> Images:
 
 
 def load_table(
-    source: str | Path,
+    source: Any,
     target: str | None = None,
     positive: str | None = None,
     *,
@@ -61,7 +61,7 @@ def load_table(
     delimiter: str | None = None,
     duplicates: bool = True,
 ) -> Table:
-    """Read a table: a file by its path (see `tables.read_table`), a set by its name.
+    """Read a table: a file by its path (see `tables.read_table`), a set by its name, or a data frame in memory.
 
     A set has its own target. One of images is a table of pixels, with the class `positive` (the first, if none is
     given) against the rest.
@@ -71,10 +71,14 @@ def load_table(
     "positive is diagnosis 'malignant', as asked: 212 of 569 rows."
     """
     try:
-        from fbeta.tables import TableError, read_table
+        from fbeta.tables import TableError, read_frame, read_table
     except ImportError as error:  # images do not need polars, tables do
         raise DataError(str(error)) from error
-    options: dict[str, Any] = {"group": group, "time": time, "drop": tuple(drop), "delimiter": delimiter}
+    dropped = (drop,) if isinstance(drop, str) else tuple(drop)
+    options: dict[str, Any] = {"group": group, "time": time, "drop": dropped, "delimiter": delimiter}
+    if hasattr(source, "columns"):
+        del options["delimiter"]
+        return read_frame(source, target or "", positive, duplicates=duplicates, **options)
     if is_path(source):
         if target is None:
             raise TableError(f"which column of {source} is the target? Name it: target='…' (--target).")
@@ -118,11 +122,11 @@ def fetch(name: str, source: str = "auto", progress: DownloadProgress | None = N
 def is_path(source: str | Path) -> bool:
     """Whether this is a file: the name of a set has neither an ending nor, but for KEEL's, a folder before it.
 
-    >>> is_path("fraud.csv"), is_path("keel/yeast4"), is_path("digits")
-    (True, False, False)
+    >>> is_path("fraud.csv"), is_path("-"), is_path("keel/yeast4"), is_path("digits")
+    (True, True, False, False)
     """
     if isinstance(source, Path):
         return True
     if source in names() or source.startswith("keel/"):
         return False
-    return os.sep in source or bool(Path(source).suffix) or os.path.isfile(source)
+    return source == "-" or os.sep in source or bool(Path(source).suffix) or os.path.exists(source)

@@ -59,7 +59,9 @@ class Column:
         except (KeyError, TypeError) as error:
             raise TableError(f"a column's description is damaged ({error!r}): fit the model again.") from error
         if kind not in KINDS:
-            raise TableError(f"column {name!r} is of the unknown kind {kind!r}: fit the model again.")
+            raise TableError(f"column {name!r:.60} is of the unknown kind {kind!r:.60}: fit the model again.")
+        if form and (kind != "date" or form not in FORMATS):
+            raise TableError(f"column {name!r:.60} has the unknown format {form!r:.60}: fit the model again.")
         return cls(name, kind, form, missing, wide)
 
     def read(self, raw: pl.Expr, dtype: Any, decimal: str = ".") -> pl.Expr:

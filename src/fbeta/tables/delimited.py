@@ -1,20 +1,24 @@
 """Text files: which encoding, which delimiter, which names. All of it is found, and said where it is unusual."""
 
 import codecs
+import contextlib
 import csv
 import gzip
 import io
+import itertools
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from fbeta.tables.errors import TableError, listed
+from fbeta.tables.fields import DELIMITERS, count_rows
 from fbeta.tables.values import is_number
 
-DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
-_CHUNK = 1 << 20
+CHUNK = 1 << 20
+#: Keeps content as long as the table is open, and says where.
+Copy = Callable[[Iterable[bytes]], Path]
 #: Characters that a header and the first row may have together.
 _HEADER = 1 << 26
 #: Beginnings of files that people take for tables.
@@ -31,65 +35,64 @@ _FOREIGN = {
 
 @dataclass(frozen=True)
 class Delimited:
-    """A text file in UTF-8 and what was found about it; `sample` are its first rows, after `skip` lines."""
+    """A text file in UTF-8 and what was found about it: `rows` rows, after `skip` lines; `sample` are the first."""
 
     path: Path
     delimiter: str
     decimal: str
     names: tuple[str, ...]
     skip: int
+    rows: int
     sample: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...]
 
 
-def inspect(path: Path, folder: Path, delimiter: str | None = None) -> Delimited:
-    """Look at a text file, plain or gzip; where it is not plain UTF-8, a copy that is goes into `folder`."""
-    plain = path
-    if next(_chunks(path), b"").startswith(b"\x1f\x8b"):
-        plain = folder / "unpacked"
+def inspect(path: Path, plain: Path, copy: Copy, delimiter: str | None = None) -> Delimited:
+    """Look at a text file, plain or gzip, that lies at `plain`; what is not plain UTF-8 is copied as such."""
+    notes: list[str] = []
+    if next(chunks(plain), b"").startswith(b"\x1f\x8b"):
         try:
-            with gzip.open(path) as stream:
-                _write(plain, iter(lambda: stream.read(_CHUNK), b""))
+            with gzip.open(plain) as packed:
+                plain = copy(iter(lambda: packed.read(CHUNK), b""))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise TableError(f"{path} is truncated or damaged gzip: copy or export it again.") from error
-    notes: list[str] = []
-    plain = _as_utf8(plain, folder, path, notes)
+    plain = _with_line_ends(_as_utf8(plain, copy, path, notes), copy, path, notes)
     with open(plain, encoding="utf-8-sig", newline="") as stream:
         text, whole = "", False
         while text.count("\n") < 2 and not whole and len(text) < _HEADER:
-            text += (more := stream.read(_CHUNK))
-            whole = len(more) < _CHUNK
+            text += (more := stream.read(CHUNK))
+            whole = len(more) < CHUNK
     if not text.strip():
         raise TableError(f"{path} is empty: export it again.")
     if not whole and "\n" in text:
         text = text[: text.rindex("\n") + 1]
     found = delimiter or sniff(text)
-    if len(found) != 1 or not found.isascii():
+    if len(found) != 1 or not found.isascii() or found in '\0\n\r"':
         raise TableError(f"a delimiter is one ASCII character, not {found!r}.")
-    rows = list(_rows(text, found, path))
+    lines = _rows(text, found)
+    skip, header = next(lines, (0, ()))
+    if not header:
+        reason = "all fields are blank, or a carriage return stands inside of a line"
+        raise TableError(f"{path} has no header, because {reason}: export it again.")
+    names = _names(header, path, delimiter)
+    try:
+        rows = count_rows(plain, found, len(names), skip)
+    except ValueError as error:
+        raise TableError(f"cannot read {path}: {error}.") from error
     if not rows:
-        raise TableError(f"{path} has fields but all are blank: export it again.")
-    (skip, header), *rows = rows
-    names, sample = _names(header, path, delimiter), [row for _, row in rows]
-    if not sample and whole:
         raise TableError(f"{path} has a header ({listed(names)}) but no rows: export it again.")
-    if _cut_off(plain, found, len(names)):
-        raise TableError(f"{path} ends in the middle of a row: it is truncated, copy or export it again.")
+    sample = tuple(row for _, row in lines)
     decimal = _decimal(found, sample)
     if decimal == ",":
         notes.append(f"{path.name} has numbers with a comma; it was read as the decimal sign, not as thousands.")
-    return Delimited(plain, found, decimal, names, skip, tuple(sample), tuple(notes))
+    return Delimited(plain, found, decimal, names, skip, rows, sample, tuple(notes))
 
 
 def sniff(text: str) -> str:
     """The delimiter that splits the header and the first rows into the same number of fields."""
-    lines = text.splitlines(keepends=True)[:100]
     best, chosen = (0.0, 0), ","
     for delimiter in DELIMITERS:
-        try:
-            rows = [row for row in csv.reader(lines, delimiter=delimiter) if row]
-        except csv.Error:
-            continue
+        rows = [row for _, row in itertools.islice(_rows(text, delimiter), 100)]
         width = len(rows[0]) if rows else 0
         if width > 1:
             fit = sum(len(row) == width for row in rows) / len(rows)
@@ -97,70 +100,58 @@ def sniff(text: str) -> str:
     return chosen
 
 
-def long_row(file: Delimited) -> str:
-    """Where the first row stands that has more fields than the header has names, or nothing if none has."""
-    with open(file.path, encoding="utf-8-sig", newline="") as stream:
-        reader = csv.reader(stream, delimiter=file.delimiter)
-        try:
-            for row in reader:
-                if len(row) > len(file.names):
-                    return (
-                        f"line {reader.line_num} has {len(row)} fields, the header has {len(file.names)}: quote "
-                        f"fields that contain a {DELIMITERS.get(file.delimiter, repr(file.delimiter))}"
-                    )
-        except csv.Error as error:
-            return f"line {reader.line_num}: {error}"
-    return ""
-
-
-def _write(path: Path, chunks: Iterable[bytes]) -> None:
-    with open(path, "wb") as out:
-        for chunk in chunks:
-            out.write(chunk)
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
+def chunks(path: Path) -> Iterator[bytes]:
+    """The content of a file, piece by piece."""
     with open(path, "rb") as stream:
-        while chunk := stream.read(_CHUNK):
+        while chunk := stream.read(CHUNK):
             yield chunk
 
 
-def _as_utf8(plain: Path, folder: Path, path: Path, notes: list[str]) -> Path:
-    head = next(_chunks(plain), b"")[: 1 << 16]
+def _sound(path: Path, content: Iterable[bytes]) -> Iterator[bytes]:
+    for chunk in content:
+        if b"\0" in chunk:
+            raise TableError(f"{path} has zero bytes inside: it is damaged, copy or export it again.")
+        yield chunk
+
+
+def _with_line_ends(plain: Path, copy: Copy, path: Path, notes: list[str]) -> Path:
+    """A file whose lines end as those of all others; of old Macs, and of some exports, they end in a return alone."""
+    if any(b"\n" in chunk for chunk in chunks(plain)) or not any(b"\r" in chunk for chunk in chunks(plain)):
+        return plain
+    notes.append(f"{path.name} ends its lines by carriage returns alone, and was read so.")
+    return copy(chunk.replace(b"\r", b"\n") for chunk in chunks(plain))
+
+
+def _as_utf8(plain: Path, copy: Copy, path: Path, notes: list[str]) -> Path:
+    head = next(chunks(plain), b"")[: 1 << 16]
     for start, what in _FOREIGN.items():
         if head.startswith(start):
             raise TableError(f"{path} is not a table of text but {what}.")
-    copy = folder / "utf8"
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         decode = codecs.getincrementaldecoder("utf-16")("replace").decode
-        _write(copy, (decode(chunk).encode() for chunk in _chunks(plain)))
         notes.append(f"{path.name} is in UTF-16, and was read so.")
-        return copy
+        return copy(_sound(path, (decode(chunk).encode() for chunk in chunks(plain))))
     control = sum(byte < 32 and byte not in b"\t\n\r\f\v" for byte in head)
     if b"\0" in head or control > len(head) // 10:
         raise TableError(f"{path} is a binary file, not a table of text: export it as CSV or Parquet.")
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        for chunk in _chunks(plain):
-            if b"\0" in chunk:
-                raise TableError(f"{path} has zero bytes inside: it is damaged, copy or export it again.")
+        for chunk in _sound(path, chunks(plain)):
             if not chunk.isascii() or decoder.getstate()[0]:
                 decoder.decode(chunk)
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
-        _write(copy, (chunk.decode("latin-1").encode() for chunk in _chunks(plain)))
         notes.append(f"{path.name} is not in UTF-8: it was read as Latin-1; save it as UTF-8 if letters look wrong.")
-        return copy
+        return copy(chunk.decode("latin-1").encode() for chunk in chunks(plain))
     return plain
 
 
-def _rows(text: str, delimiter: str, path: Path) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """The rows that are not blank, each with the number of the line that it ends in."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    try:
+def _rows(text: str, delimiter: str) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The rows that are not blank, each with the number of the line that it ends in, up to one that cannot be read."""
+    csv.field_size_limit(max(_HEADER, csv.field_size_limit()))  # of the whole process: a reader has none of its own
+    reader = csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter)
+    with contextlib.suppress(csv.Error):
         yield from ((reader.line_num, tuple(row)) for row in reader if any(map(str.strip, row)))
-    except csv.Error as error:
-        raise TableError(f"cannot read {path} as a table of text: {error}.") from error
 
 
 def _names(header: tuple[str, ...], path: Path, asked: str | None) -> tuple[str, ...]:
@@ -186,11 +177,3 @@ def _decimal(delimiter: str, sample: Iterable[tuple[str, ...]]) -> str:
     cells = [cell.strip() for row in sample for cell in row if "," in cell or "." in cell]
     commas = sum(cell.count(",") == 1 and is_number(cell.replace(",", ".")) for cell in cells)
     return "," if commas > sum(map(is_number, cells)) else "."
-
-
-def _cut_off(plain: Path, delimiter: str, width: int) -> bool:
-    """Whether the last line has neither its end nor all of its fields; with quotes in it nobody can tell."""
-    with open(plain, "rb") as stream:
-        stream.seek(max(0, plain.stat().st_size - (1 << 16)))
-        last = stream.read().rpartition(b"\n")[2]
-    return bool(last.strip()) and b'"' not in last and last.count(delimiter.encode()) < width - 1

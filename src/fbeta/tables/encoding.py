@@ -13,6 +13,8 @@ from fbeta.tables.errors import TableError, listed
 
 #: What is read off a date; the hour only where dates have one.
 _DATE = ("seconds", "year", "month", "weekday", "hour")
+#: Larger numbers count as missing. More levels than that were not learnt by anyone, and would take for ever.
+MOST, MOST_LEVELS = 1e100, 4096
 
 
 @dataclass(frozen=True)
@@ -170,22 +172,39 @@ class Encoder:
         try:
             schema = tuple(Column.from_dict(column) for column in data["schema"])
             parts = tuple(_part(part) for part in data["parts"])
-            if not {part.name for part in parts} <= {column.name for column in schema}:
-                raise ValueError("its parts name columns that it has not")
+            _check(schema, parts)
             return cls(schema, parts, tuple(map(str, data["notes"])))
         except TableError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise TableError(f"an encoder's description is damaged ({error!r}): fit the model again.") from error
+
+
+def _check(schema: Sequence[Column], parts: Sequence[Scaled | OneHot]) -> None:
+    """Refuse parts that do not fit the kinds of their columns, or are there twice."""
+    kinds = {column.name: column.kind for column in schema}
+    if len(kinds) < len(schema) or len({(part.name, getattr(part, "part", "")) for part in parts}) < len(parts):
+        raise ValueError("it has a column or a part of one twice")
+    for part in parts:
+        kind = kinds.get(part.name)
+        if isinstance(part, OneHot):
+            fits = kind == "category"
+        else:
+            fits = kind == "date" if part.part else kind in ("number", "boolean")
+        if not fits:
+            raise ValueError(f"a {type(part).__name__} part does not fit the column {part.name!r:.60}")
 
 
 def _part(data: Mapping[str, Any]) -> Scaled | OneHot:
     name = str(data["name"])
     if data["encoding"] == "OneHot":
-        return OneHot(name, tuple(map(str, data["levels"])), bool(data["other"]), bool(data["missing"]))
+        levels = tuple(map(str, data["levels"]))
+        if len({*levels}) < len(levels) or len(levels) > MOST_LEVELS:
+            raise ValueError(f"{name:.60} has a level twice, or more than {MOST_LEVELS:,}")
+        return OneHot(name, levels, bool(data["other"]), bool(data["missing"]))
     fill, mean, deviation = (float(data[key]) for key in ("fill", "mean", "deviation"))
-    if data["part"] not in ("", *_DATE) or not (deviation > 0 and np.isfinite([fill, mean, deviation]).all()):
-        raise ValueError(f"{name} cannot be scaled")
+    if data["part"] not in ("", *_DATE) or not (deviation > 0 and np.abs([fill, mean, deviation]).max() <= MOST):
+        raise ValueError(f"{name:.60} cannot be scaled")
     return Scaled(name, data["part"], fill, mean, deviation, bool(data["marked"]), bool(data["flat"]))
 
 
@@ -228,5 +247,5 @@ def _numbers(series: pl.Series, part: str) -> NDArray[np.float64]:
     elif part:
         series = getattr(series.dt, part)()
     values: NDArray[np.float64] = np.array(series.cast(pl.Float64).to_numpy(), np.float64)
-    values[~(np.abs(values) < 1e100)] = np.nan  # also what is infinite, or whose square would be
+    values[~(np.abs(values) < MOST)] = np.nan  # also what is infinite, or whose square would be
     return values

@@ -17,6 +17,8 @@ class TableError(ValueError):
 
 def absent(path: Path) -> str:
     """Say that there is no such file, and which one beside it may be meant."""
+    if path.is_symlink():
+        return f"{path} is a link that leads to no file: check its name."
     beside: list[str] = []
     with contextlib.suppress(OSError):
         beside = os.listdir(path.parent)

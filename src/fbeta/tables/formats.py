@@ -3,7 +3,9 @@
 import contextlib
 import errno
 import itertools
+import math
 import os
+import sys
 import tempfile
 import zipfile
 import zlib
@@ -16,11 +18,14 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 import polars.selectors as cs
+from numpy.typing import NDArray
 
+from fbeta.sealed import DAMAGED
 from fbeta.spelling import did_you_mean
-from fbeta.tables.delimited import Delimited, inspect, long_row
+from fbeta.tables.delimited import CHUNK, Copy, Delimited, chunks, inspect
 from fbeta.tables.errors import TableError, absent, listed
 from fbeta.tables.values import MISSING, is_number
+from fbeta.writing import nameless
 
 #: What the reader raises: on a damaged file it may also panic, which is no Exception.
 READER_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -53,8 +58,7 @@ class OpenTable:
         """What to tell about an error of the reader."""
         first = (str(error).splitlines() or ["no reason given"])[0][:200]
         if self.file:
-            reason = long_row(self.file) or f"{first}; look for a quote that opens and does not close"
-            return TableError(f"cannot read {self.path}: {reason}.")
+            return TableError(f"cannot read {self.path}: {first}.")
         return TableError(f"{self.path} is damaged ({first}): copy or export it again.")
 
 
@@ -68,22 +72,41 @@ def cols(names: Iterable[str]) -> pl.Expr:
     return cs.by_name(*names).as_expr()
 
 
-def need_column(source: OpenTable, names: Iterable[str], what: str) -> None:
-    """Refuse a name that is no column, and name the nearest that is."""
-    known = {*source.names}
+def unused(names: Collection[str], name: str) -> str:
+    """A name for a column of our own, which none of the table's has."""
+    while name in names:
+        name = f"\0{name}"
+    return name
+
+
+def need_column(source: OpenTable, names: Iterable[str | None], what: str) -> None:
+    """Refuse a name that is no column, and name the nearest that is; None is no name."""
+    known = {*source.names, None}
     for name in names:
         if name not in known:
+            assert name is not None
             hint = did_you_mean(name, source.names) or f" It has {listed(source.names)}."
             raise TableError(f"{source.path} has no {what} {name!r}.{hint}")
 
 
 @contextlib.contextmanager
 def opened(path: str | Path, delimiter: str | None = None, text: Collection[str] = ()) -> Iterator[OpenTable]:
-    """Open a table of any format for the time of a `with`; the columns in `text` stay text where the file is."""
+    """Open a table of any format for the time of a `with`; the columns in `text` stay text where the file is.
+
+    A pipe, or `-` for the standard input, is copied first: it is read more than once.
+    """
     path = Path(os.path.expanduser(path))
-    with tempfile.TemporaryDirectory(prefix="fbeta-") as folder:
+    folder = Path(tempfile.gettempdir())
+    with contextlib.ExitStack() as copies:
+
+        def copy(content: Iterable[bytes]) -> Path:
+            place = copies.enter_context(nameless(folder))
+            with open(place, "wb") as out:
+                out.writelines(content)
+            return place
+
         try:
-            yield _open(path, Path(folder), delimiter, text)
+            yield _open(path, copy, delimiter, text)
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 raise TableError(
@@ -92,33 +115,46 @@ def opened(path: str | Path, delimiter: str | None = None, text: Collection[str]
             raise TableError(f"cannot read {path}: {error.strerror or error}.") from error
 
 
-def _open(path: Path, folder: Path, delimiter: str | None, text: Collection[str]) -> OpenTable:
-    if path.is_dir():
+def _open(path: Path, copy: Copy, delimiter: str | None, text: Collection[str]) -> OpenTable:
+    held, ending = path, path.suffix.casefold()
+    if str(path) == "-":
+        path = Path("the standard input")
+        if sys.stdin is None:
+            raise TableError(f"{path} is closed: give a file.")
+        held = copy(iter(lambda: sys.stdin.buffer.read(CHUNK), b""))
+    elif path.is_dir():
         raise TableError(f"{path} is a folder: name a file in it.")
-    if not path.exists():
+    elif not path.exists():
         raise TableError(absent(path))
-    with open(path, "rb") as stream:
+    elif path.is_fifo() or _shown(path) != path:  # polars takes no name that is not in UTF-8
+        held, path = copy(chunks(path)), _shown(path)
+    elif not path.is_file():
+        raise TableError(f"{path} is neither a file nor a pipe: give one.")
+    with open(held, "rb") as stream:
         head = stream.read(8)
     if not head:
         raise TableError(f"{path} is empty: export it again.")
-    ending = path.suffix.casefold()
     if head.startswith(b"PAR1"):
-        return _binary(path, "Parquet", lambda: pl.scan_parquet(path, glob=False))
+        return _binary(path, "Parquet", lambda: pl.scan_parquet(held, glob=False))
     if head.startswith(b"ARROW1"):
-        return _binary(path, "Arrow", lambda: pl.scan_ipc(path, glob=False))
+        return _binary(path, "Arrow", lambda: pl.scan_ipc(held, glob=False))
     if head.startswith(b"\xff\xff\xff\xff"):
-        return _binary(path, "Arrow", lambda: pl.read_ipc_stream(path).lazy())
+        return _binary(path, "Arrow", lambda: pl.read_ipc_stream(held).lazy())
     if head.startswith(b"FEA1"):
         raise TableError(f"{path} is Feather of version 1: write it again as version 2 or Parquet.")
     if ending == ".npz":
-        return _npz(path)
+        return _npz(path, held)
     if ending in (".parquet", ".pq", ".arrow", ".feather", ".ipc"):
         raise TableError(f"{path} is no {ending[1:]} file, whatever its name says: export it again.")
-    file = inspect(path, folder, delimiter)
+    file = inspect(path, held, copy, delimiter)
     guess, text_only = _numbers(file) - {*text}, dict.fromkeys(file.names, pl.String)
     schema = text_only | dict.fromkeys((name for name in file.names if name in guess), pl.Float64)
     frame, plain = _scan(file, schema, MISSING), _scan(file, text_only)
     return OpenTable(path, frame, file.names, plain, file, file.decimal, file.notes)
+
+
+def _shown(path: Path) -> Path:
+    return Path(os.fsencode(path).decode(errors="replace"))
 
 
 def _binary(path: Path, what: str, scan: Any) -> OpenTable:
@@ -135,7 +171,7 @@ def _binary(path: Path, what: str, scan: Any) -> OpenTable:
 
 def _scan(file: Delimited, schema: dict[str, Any], missing: Collection[str] = ()) -> pl.LazyFrame:
     how: dict[str, Any] = {"separator": file.delimiter, "skip_lines": file.skip, "has_header": False, "glob": False}
-    return pl.scan_csv(file.path, schema=schema, null_values=list(missing) or None, **how)
+    return pl.scan_csv(file.path, schema=schema, n_rows=file.rows, null_values=list(missing) or None, **how)
 
 
 def _numbers(file: Delimited) -> set[str]:
@@ -144,25 +180,45 @@ def _numbers(file: Delimited) -> set[str]:
     return {name for name, *cells in columns if all(cell in MISSING or is_number(cell) for cell in cells)}
 
 
-def _npz(path: Path) -> OpenTable:
+def _npz(path: Path, held: Path) -> OpenTable:
     """Arrays X (N, d) and y (N,), and the names of the d columns in `features` where they are given."""
     try:
-        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-            keys = list(arrays.files)
-            held = {key: arrays[key] for key in keys if key in ("X", "y", "features")}
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, KeyError, RuntimeError) as error:
+        with zipfile.ZipFile(held) as archive:
+            keys = [name.removesuffix(".npy") for name in archive.namelist()]
+            arrays = {key: _array(archive, f"{key}.npy") for key in ("X", "y", "features") if key in keys}
+    except (*DAMAGED, zlib.error, MemoryError, SystemError) as error:  # the last for letters that are none
         if "allow_pickle" in str(error):
             raise TableError(
                 f"{path} holds Python objects, which can run code when read: save plain arrays."
             ) from error
         raise TableError(f"{path} is truncated or damaged NPZ: copy or save it again.") from error
-    x, y = held.get("X"), held.get("y")
-    if x is None or y is None or x.ndim != 2 or y.shape != x.shape[:1] or x.dtype.kind not in "fiub":
+    x, y = arrays.get("X"), arrays.get("y")
+    if x is None or y is None or x.ndim != 2 or y.shape != x.shape[:1] or not (_plain(x) and _plain(y, "fiubSU")):
         raise TableError(f"{path} must hold numbers X (N, d) and a target y (N,), but has {listed(keys)}.")
     if not len(y):
         raise TableError(f"{path} has {x.shape[1]} columns but no rows: save it again.")
-    names = [str(n) for n in held.get("features", np.array([f"x{i}" for i in range(x.shape[1])]))]
+    names = [str(n) for n in arrays.get("features", np.array([f"x{i}" for i in range(x.shape[1])])).ravel()]
     if len(names) != x.shape[1] or len({*names, "y"}) <= len(names):
         raise TableError(f"{path} names its {x.shape[1]} columns by {len(names)} features: give each its own name.")
     frame = pl.DataFrame({n: x[:, i] for i, n in enumerate(names)} | {"y": y})
     return OpenTable(path, frame.lazy(), (*names, "y"))
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """An array of an archive, if the shape that it claims is that of its content."""
+    with archive.open(name) as member:
+        version = np.lib.format.read_magic(member)
+        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = header(member)
+        size = archive.getinfo(name).file_size - member.tell()
+        if math.prod(shape) * dtype.itemsize != size and not dtype.hasobject:
+            raise ValueError(f"{shape} is not its shape")
+    with archive.open(name) as member:
+        array = np.lib.format.read_array(member, allow_pickle=False)
+    if array.dtype.kind == "U":
+        "".join(array.ravel().tolist()).encode()  # letters that are none are an error here, not later
+    return array
+
+
+def _plain(array: NDArray[Any], kinds: str = "fiub") -> bool:
+    return array.dtype.kind in kinds and (array.dtype.itemsize <= 8 or array.dtype.kind in "SU")

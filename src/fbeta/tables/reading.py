@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from fbeta.tables.columns import LEVELS, Column, Facts, cleaned, infer, profile, read_columns, readable
 from fbeta.tables.errors import LISTED, TableError, listed
 from fbeta.tables.folds import dense, joined
-from fbeta.tables.formats import READER_ERRORS, OpenTable, col, need_column, opened
+from fbeta.tables.formats import READER_ERRORS, OpenTable, col, need_column, opened, unused
 from fbeta.tables.table import Roles, Table
 from fbeta.tables.target import Classes, choose_classes
 
@@ -49,14 +50,14 @@ def read_table(
     >>> table.notes[0]
     "positive is fraud 'yes', the rarer value: 1 of 3 rows."
     """
-    roles = Roles(target, group=group, time=time, dropped=tuple(drop))
-    with opened(path, delimiter, [target, *filter(None, [group])]) as source:
-        table = _table(source, roles, positive, duplicates, name or Path(path).name)
+    roles = Roles(target, group=group, time=time, dropped=(drop,) if isinstance(drop, str) else tuple(drop))
+    with opened(path, delimiter, [name for name in (target, group) if name is not None]) as source:
+        table = _table(source, roles, positive, duplicates, name or source.path.name)
     return replace(table, source=str(path))
 
 
 def read_frame(
-    frame: pl.DataFrame,
+    frame: Any,
     target: str,
     positive: str | None = None,
     *,
@@ -66,14 +67,17 @@ def read_frame(
     duplicates: bool = True,
     name: str = "table",
 ) -> Table:
-    """A table from a frame that is in memory, treated as a file with this content is.
+    """A table from a frame of polars or pandas that is in memory, treated as a file with this content is.
 
     >>> import polars as pl
     >>> read_frame(pl.DataFrame({"x": [1, 2, 4], "y": ["a", "b", "a"]}), "y")
     Table('table', 3 rows, 1 column, 1 (33.3 %) of y 'b')
     """
+    if not isinstance(frame, pl.DataFrame):
+        values = {str(n): frame[n].astype(object).where(frame[n].notna(), None) for n in frame.columns}
+        frame = pl.DataFrame({n: column.to_list() for n, column in values.items()}, strict=False)
     source = OpenTable(Path(name), frame.lazy(), tuple(frame.columns))
-    roles = Roles(target, group=group, time=time, dropped=tuple(drop))
+    roles = Roles(target, group=group, time=time, dropped=(drop,) if isinstance(drop, str) else tuple(drop))
     return _table(source, roles, positive, duplicates, name)
 
 
@@ -91,12 +95,10 @@ def _table(source: OpenTable, roles: Roles, positive: str | None, duplicates: bo
             facts = profile(source, names)
         classes, notes = target_classes(source, roles.target, positive)
         columns = _columns(source, roles, facts, notes)
-        frame = _collect(source, roles, columns, classes, facts)
+        frame, own = _collect(source, roles, columns, classes, facts)
     except READER_ERRORS as error:
         raise source.fault(error) from error
-    y, group, time = (frame.drop_in_place(n) if n in frame.columns else None for n in ("\0y", "\0group", "\0time"))
-    assert y is not None
-    target = y.to_numpy().astype(np.int8)
+    target, group, time = own["y"].to_numpy().astype(np.int8), own.get("group"), own.get("time")
     if counting := _row_numbers(frame, columns, facts):
         notes.append(f"{_count_of(counting)} that only counts the rows: {listed(counting)} dropped.")
         columns = [column for column in columns if column.name not in counting]
@@ -122,7 +124,7 @@ def _check(source: OpenTable, roles: Roles) -> None:
     special = {"target": roles.target, "group": roles.group, "time": roles.time}
     taken = [name for name in special.values() if name is not None]
     for what, name in special.items():
-        need_column(source, filter(None, [name]), f"{what} column")
+        need_column(source, [name], f"{what} column")
     need_column(source, roles.dropped, "dropped column")
     if len({*taken, *roles.dropped}) < len(taken) + len({*roles.dropped}):
         raise TableError(f"target, group, time and dropped columns must differ: {listed([*taken, *roles.dropped])}.")
@@ -130,15 +132,18 @@ def _check(source: OpenTable, roles: Roles) -> None:
 
 def _collect(
     source: OpenTable, roles: Roles, columns: Sequence[Column], classes: Classes, facts: Mapping[str, Facts]
-) -> pl.DataFrame:
-    """The values of all columns that are needed, of the rows that have a target."""
+) -> tuple[pl.DataFrame, dict[str, pl.Series]]:
+    """The values of all columns that are needed, and of y, group and time, of the rows that have a target."""
     label = target_text(source, roles.target)
-    wanted = [*read_columns(columns, source), label.is_in(classes.spellings).alias("\0y")]
-    if roles.group:
-        wanted.append(cleaned(col(roles.group), source.dtypes[roles.group]).alias("\0group"))
-    if roles.time:
-        wanted.append(_time(source, roles.time, facts.get(roles.time)).alias("\0time"))
-    return source.frame.filter(label.is_not_null()).select(wanted).collect(engine="streaming")
+    wanted = {"y": label.is_in(classes.spellings)}
+    if roles.group is not None:
+        wanted["group"] = cleaned(col(roles.group), source.dtypes[roles.group])
+    if roles.time is not None:
+        wanted["time"] = _time(source, roles.time, facts.get(roles.time))
+    own = {name: unused(source.names, name) for name in wanted}
+    values = [*read_columns(columns, source), *(value.alias(own[name]) for name, value in wanted.items())]
+    frame = source.frame.filter(label.is_not_null()).select(values).collect(engine="streaming")
+    return frame, {name: frame.drop_in_place(place) for name, place in own.items()}
 
 
 def target_text(source: OpenTable, target: str) -> pl.Expr:

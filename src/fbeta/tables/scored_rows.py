@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fbeta.tables.columns import parsed
 from fbeta.tables.errors import TableError
-from fbeta.tables.formats import READER_ERRORS, OpenTable, col, need_column, opened
+from fbeta.tables.formats import READER_ERRORS, OpenTable, col, need_column, opened, unused
 from fbeta.tables.reading import target_classes, target_text
 
 
@@ -29,10 +29,10 @@ def read_scores(
     path: str | Path, target: str, score: str, positive: str | None = None, weight: str | None = None
 ) -> ScoredRows:
     """Read a column of scores and a target of two classes; a score that is no finite number is a TableError."""
-    wanted = [score, *filter(None, [weight])]
+    wanted = [name for name in (score, weight) if name is not None]
     with opened(path) as source:
         for what, name in (("target", target), ("score", score), ("weight", weight)):
-            need_column(source, filter(None, [name]), f"{what} column")
+            need_column(source, [name], f"{what} column")
         if len({target, *wanted}) < 1 + len(wanted):
             raise TableError(f"target, score and weight must be different columns: {target!r}, {score!r}.")
         source = source.as_text()
@@ -45,13 +45,13 @@ def read_scores(
 def _read(source: OpenTable, target: str, wanted: Sequence[str], positive: str | None) -> ScoredRows:
     classes, notes = target_classes(source, target, positive)
     label = target_text(source, target)
-    rows = source.frame.with_row_index("\0row").filter(label.is_not_null())
+    row, y = (unused(source.names, name) for name in ("row", "y"))
     values = [_number(source, name) for name in wanted]
-    positives = label.is_in(classes.spellings).alias("\0y")
-    frame = rows.select("\0row", positives, *values).collect(engine="streaming")
-    score, *weight = (_finite(source, name, frame) for name in wanted)
-    y = frame["\0y"].to_numpy().astype(np.int64)
-    return ScoredRows(score, y, weight[0] if weight else None, classes.positive, tuple(notes))
+    rows = source.frame.with_row_index(row).filter(label.is_not_null())
+    frame = rows.select(col(row), label.is_in(classes.spellings).alias(y), *values).collect(engine="streaming")
+    score, *weight = (_finite(source, name, frame, row) for name in wanted)
+    truth = frame[y].to_numpy().astype(np.int64)
+    return ScoredRows(score, truth, weight[0] if weight else None, classes.positive, tuple(notes))
 
 
 def _number(source: OpenTable, name: str) -> pl.Expr:
@@ -61,13 +61,13 @@ def _number(source: OpenTable, name: str) -> pl.Expr:
     return parsed(col(name), dtype, source.decimal).alias(name)
 
 
-def _finite(source: OpenTable, name: str, frame: pl.DataFrame) -> NDArray[np.float64]:
-    """The numbers of a column, which must all be there and finite."""
+def _finite(source: OpenTable, name: str, frame: pl.DataFrame, counter: str) -> NDArray[np.float64]:
+    """The numbers of a column, which must all be there and finite; `counter` is the column of row numbers."""
     numbers = frame[name].to_numpy().astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(numbers))
     if not len(bad):
         return numbers
-    row, value = frame["\0row"][int(bad[0])], frame[name][int(bad[0])]
+    row, value = frame[counter][int(bad[0])], frame[name][int(bad[0])]
     if value is not None:
         what = f"{value:g}"
     else:  # as it stands in the file
