@@ -13,11 +13,12 @@ from sklearn.metrics import log_loss
 from fbeta import MCC, Confusion, Decision, FBeta, metric
 from fbeta.comparison.folder import SplitScores
 from fbeta.comparison.judging import advised, held_score, judge, recommendation
-from fbeta.comparison.plan import Method, Plan, Split, baseline_of, methods_for
+from fbeta.comparison.methods import Method, baseline_of, methods_for
+from fbeta.comparison.parts import load_parts
+from fbeta.comparison.plan import Plan, Split
 from fbeta.comparison.result import Choice, Comparison, Difference, Estimate
 from fbeta.comparison.run import compare
 from fbeta.comparison.statistics import bootstrap_interval, corrected_t, mean_interval, paired_bootstrap, reach
-from fbeta.comparison.tasks import tasks_of
 from fbeta.learners import models
 from fbeta.learners.training import collapse
 from fbeta.tables import read_frame
@@ -43,8 +44,8 @@ def found():
 def splits(data, count, folds, rows=None):
     """Every split of a table with its rows (or those of another one) as they are encoded for it."""
     plan = Plan.make(data, FBeta(1), [Method("linear", "bce")], count, folds, 0)
-    tasks = tasks_of(list(plan.parts), plan, rows or data, FBeta(1), "cpu")
-    return [(task.split, task.X) for task in tasks]
+    parts = load_parts(plan.parts, plan, rows or data)
+    return [(part.split, part.X) for part in parts]
 
 
 def timeless(comparison):
@@ -188,7 +189,7 @@ def test_noise_is_not_flattered_by_a_cut_of_its_own():
     for _ in range(30):
         scores = rng.normal(size=400)
         own.append(Decision.fit(scores, y, FBeta(1), kind="logit", rule="exact").cut.score)
-        held.append(held_score(scores, y, fold, FBeta(1), "exact"))
+        held.append(held_score(scores, y, fold, None, FBeta(1), "exact"))
     everything = 2 * y.mean() / (1 + y.mean())  # what scores without any information are good for
     assert np.mean(own) > everything + 0.02
     assert np.mean(held) < everything + 0.01

@@ -1,6 +1,7 @@
-"""Finished parts of a comparison: kept, shared, told apart by all they depend on, mended; kills lose none."""
+"""Finished parts of a comparison: kept, shared, told apart by all they depend on; kills and damage lose none."""
 
 import importlib.metadata
+import json
 import math
 import os
 import random
@@ -8,25 +9,29 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import joblib
 import numpy as np
 import pytest
+import torch
+from filelock import FileLock
 
 from fbeta import as_metric
-from fbeta.comparison import tasks
+from fbeta.comparison import parts
 from fbeta.comparison.folder import Folder, SplitScores
-from fbeta.comparison.plan import Method, Part, Plan
+from fbeta.comparison.methods import Method
+from fbeta.comparison.plan import Part, Plan
 from fbeta.comparison.result import Comparison
 from fbeta.comparison.run import compare
 from fbeta.learners import models
 from fbeta.learners.learner import Course
 from fbeta.learners.models.mlp import MLP
+from fbeta.losses.module import Loss, RowLoss
 from fbeta.tables import read_frame
 from test_comparison import FEW, table, timeless
+from waiting import until
 
 pl = pytest.importorskip("polars")
 ASKED = {"metric": "fbeta:beta=2", **FEW}
@@ -140,6 +145,22 @@ def test_an_upgrade_makes_other_parts(package, monkeypatch):
     assert (key(SAME) == linear) == (package == "xgboost")  # a booster's upgrade costs the boosters alone
 
 
+def test_an_edited_loss_makes_other_parts():
+    def of(power):
+        class Edited(RowLoss, name="edited"):
+            uses_metric = False
+
+            def elements(self):
+                return lambda z, y: (torch.sigmoid(z) - y).abs() ** power
+
+        return Plan.make(table(), as_metric("f1"), [Method("linear", "edited")], 1, 2, 0).parts[0].key
+
+    try:
+        assert of(2.0) == of(2.0) != of(3.0)
+    finally:
+        Loss.registry.pop("edited")
+
+
 def test_another_seed_and_other_company_are_other_parts(found, folder):
     """Split 1 of seed 0 and split 0 of seed 1 have the same sum, and other rows."""
     compare(table(), folder=folder, **ASKED)
@@ -216,39 +237,70 @@ def test_what_is_finished_can_be_looked_at(found, folder):
 
 # Processes
 
-# A nursery has imported everything; each word on its stdin is answered with a forked child that compares for real.
-# The child writes down what it trains.
+# A nursery has imported everything; each line on its stdin is answered with a forked child that compares for real.
+# The child writes down what it trains. It may have to die in a part, after some steps of its training or, where that
+# takes fewer, before the finished part has its name; and it may have to wait in its first parts for another child.
 NURSERY = """
-import os, sys
+import json, math, os, signal, sys
+from collections import Counter
+from pathlib import Path
 import torch
 torch.set_num_threads(1)
 sys.path.insert(0, {tests!r})
 from test_comparison_folder import LONG, compare, long_table
+from waiting import until
+from fbeta import writing
 from fbeta.comparison.folder import Folder
-from fbeta.comparison.tasks import Task
+from fbeta.comparison.parts import LoadedPart
 import fbeta.boosting, xgboost
+
+part = steps = 0
 
 def log(*words):
     at = os.open({log!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(at, (" ".join(map(str, (os.getpid(), *words))) + "\\n").encode())
     os.close(at)
 
-def logged(name, call):
+def logged(name, call, first=lambda: None):
     def logging(*a, **k):
         log("begin", name)
+        first()
         found = call(*a, **k)
         log("end", name)
         return found
     return logging
 
-Task.train = logged("train", Task.train)
-Folder.write = logged("write", Folder.write)
+def next_part():
+    global part, steps
+    part, steps = part + 1, 0
+    if part <= order["meet"]:
+        until(lambda: sum(n >= part for n in begun().values()) > 1)
+
+def begun():
+    words = map(str.split, Path({log!r}).read_text().splitlines())
+    return Counter(who for who, *what in words if what == ["begin", "train"])
+
+def die(after):
+    if [part] == order["die"][:1] and after >= order["die"][1]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def tick(done, of):
+    global steps
+    steps += 1
+    die(after=steps)
+
+def settle(*a, whole=writing.settle):
+    die(after=math.inf)
+    whole(*a)
+
+LoadedPart.train = logged("train", LoadedPart.train, next_part)
+Folder.write, writing.settle = logged("write", Folder.write), settle
 for line in sys.stdin:
-    folder, out = line.split()
+    order = json.loads(line)
     child = os.fork()
     if not child:
-        made = compare(long_table(), folder=folder, **LONG)
-        open(out, "w").write(made.to_json())
+        made = compare(long_table(), folder=order["folder"], tick=tick, **LONG)
+        open(order["out"], "w").write(made.to_json())
         os._exit(0)
     print(child, flush=True)
     print(os.waitpid(child, 0)[1], flush=True)
@@ -269,8 +321,10 @@ class Nursery:
             [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def start(self, folder, out):
-        self.process.stdin.write(f"{folder} {out}\n")
+    def start(self, folder, out, *, die=(), meet=0):
+        """Compare; `die` is (part, steps), both counted from its own start, `meet` how many parts not to do alone."""
+        order = {"folder": str(folder), "out": str(out), "die": die, "meet": meet}
+        self.process.stdin.write(f"{json.dumps(order)}\n")
         self.process.stdin.flush()
         return int(self.process.stdout.readline())
 
@@ -298,20 +352,21 @@ def numbers(path):
 @processes
 @pytest.mark.slow
 def test_killed_ten_times_while_training_it_loses_nothing_and_ends_the_same(nursery, tmp_path):
-    """A kill comes after a random number of finished parts, a random while into the next one."""
+    """A kill comes after a random number of finished parts, a random number of steps into the next one."""
     nursery.start(tmp_path / "whole", tmp_path / "alone")
     assert nursery.wait() == 0
     folder, luck, seen = tmp_path / "kept", random.Random(0), {}
-    for _ in range(10):
-        child = nursery.start(folder, tmp_path / "never")
-        wanted = luck.choice([0, 1, 1, 2]) if len(seen) < PARTS - 3 else 0
-        while nursery.lines(child).count(("begin", "train")) <= wanted:
-            time.sleep(0.002)
-        time.sleep(luck.uniform(0, 0.05))
-        os.kill(child, signal.SIGKILL)
+    for turn in range(10):
+        wanted = luck.choice([0, 1, 1, 2])
+        steps = luck.randint(1, 20) if turn % 3 else 10**9  # then it dies while it keeps the part
+        child = nursery.start(folder, tmp_path / "never", die=(wanted + 1, steps))
         assert nursery.wait() == signal.SIGKILL, "it was done before the last kill"
+        assert nursery.lines(child).count(("begin", "train")) == wanted + 1
+        assert nursery.lines(child).count(("end", "write")) == wanted
+        assert turn % 3 or nursery.lines(child)[-1] == ("begin", "write")
         now = finished(folder)
         assert now == now | seen, "a finished part was lost, or trained again"
+        assert len(now) == len(seen) + wanted
         seen = now
     assert 3 <= len(seen) < PARTS
     end = nursery.start(folder, tmp_path / "end")
@@ -330,7 +385,7 @@ def test_processes_that_share_a_folder_divide_the_work(tmp_path):
     two = [Nursery(tmp_path), Nursery(tmp_path)]
     folder = tmp_path / "kept"
     try:
-        children = [n.start(folder, tmp_path / str(i)) for i, n in enumerate(two)]
+        children = [n.start(folder, tmp_path / str(i), meet=2) for i, n in enumerate(two)]
         assert [n.wait() for n in two] == [0, 0]
     finally:
         for n in two:
@@ -350,19 +405,24 @@ def test_ctrl_c_leaves_finished_parts_usable(tmp_path):
     data.features.with_columns(fraud=pl.Series(np.where(data.y == 1, "yes", "no"))).write_csv(file)
     command = [str(Path(sys.executable).parent / "fbeta"), "compare", str(file), "--target", "fraud"]
     command += ["--models", "linear,mlp", "--losses", "tangent", "--seeds", "4", "--folds", "3"]
-    command += ["--results", str(folder), "--json"]
+    command += ["--json", "--results"]
     alone = os.environ | {"OMP_NUM_THREADS": "1"}
-    work = subprocess.Popen(
-        [*command, "--jobs", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=alone
-    )
-    try:
-        while len(finished(folder)) < 2 and work.poll() is None:
-            time.sleep(0.01)
-        work.send_signal(signal.SIGINT)
-        out, err = work.communicate()
-    finally:
-        work.kill()
-        work.communicate()
+    whole = subprocess.run([*command, str(tmp_path / "new")], capture_output=True, text=True, check=True, env=alone)
+    names = sorted(finished(tmp_path / "new"))
+    assert len(names) == 8
+    folder.mkdir()
+    command.append(str(folder))
+    # One part is not to be had: however late the signal comes, the work is not done.
+    with FileLock(folder / names[-1].replace(".scores", ".lock")):
+        pipe = subprocess.PIPE
+        work = subprocess.Popen([*command, "--jobs", "2"], stdout=pipe, stderr=pipe, text=True, env=alone)
+        try:
+            until(lambda: len(finished(folder)) >= 2 or work.poll() is not None)
+            work.send_signal(signal.SIGINT)
+            out, err = work.communicate()
+        finally:
+            work.kill()
+            work.communicate()
     assert work.returncode == 130
     assert out == ""
     assert "Traceback" not in err
@@ -370,8 +430,7 @@ def test_ctrl_c_leaves_finished_parts_usable(tmp_path):
     assert 2 <= len(before) < 8
     again = subprocess.run(command, capture_output=True, text=True, check=True, env=alone)
     assert finished(folder) == finished(folder) | before
-    command[command.index(str(folder))] = str(tmp_path / "new")
-    whole = subprocess.run(command, capture_output=True, text=True, check=True, env=alone)
+    assert sorted(finished(folder)) == names
     first, second = (timeless(Comparison.from_json(run.stdout)) for run in (again, whole))
     assert first.candidates == second.candidates
 
@@ -385,23 +444,23 @@ def test_other_backends_of_joblib_take_over(found, monkeypatch):
     seen = []
     with joblib.parallel_config("threading", n_jobs=2):
         monkeypatch.setattr(
-            tasks.Task, "finish", lambda *a: (seen.append(joblib.parallel.get_active_backend()), train(*a))[1]
+            parts.LoadedPart, "finish", lambda *a: (seen.append(joblib.parallel.get_active_backend()), train(*a))[1]
         )
         assert timeless(compare(table(), jobs=None, **ASKED)) == timeless(found)
     assert len(seen) == 2
 
 
-train = tasks.Task.finish
+train = parts.LoadedPart.finish
 
 
 def test_processes_are_for_what_is_worth_their_start(monkeypatch):
-    def wanted(jobs=None, metric="mcc", device="cpu", parts=9):
-        return tasks._processes(jobs, table(), as_metric(metric), device, parts)
+    def wanted(jobs=None, metric="mcc", device="cpu", count=9):
+        return parts._processes(jobs, table(), as_metric(metric), device, count)
 
     assert wanted() == 1  # not worth the start
-    monkeypatch.setattr(tasks, "WORTH", 100)
+    monkeypatch.setattr(parts, "WORTH", 100)
     assert wanted() == min(joblib.cpu_count(), 9)
-    assert wanted(parts=1) == 1
+    assert wanted(count=1) == 1
     assert wanted(device="cuda") == 1
     assert wanted(jobs=3) == 3
     monkeypatch.setattr("fbeta.learners.machine.SMALL", 100)
@@ -423,18 +482,21 @@ def test_a_part_that_another_process_is_at_is_waited_for_at_the_end(found, folde
     def other():
         with kept.lock(plan.parts[0]):
             got.set()
-            free.wait(60)
+            free.wait()
 
     holder = threading.Thread(target=other)
     holder.start()
-    got.wait(60)
+    got.wait()
 
     def say(sentence):
         said.append(sentence)
         free.set()
 
-    made = compare(table(), folder=folder, say=say, **ASKED)
-    holder.join()
+    try:
+        made = compare(table(), folder=folder, say=say, **ASKED)
+    finally:
+        free.set()
+        holder.join()
     assert said == ["Another process trains the rest; its results are waited for."]
     assert timeless(made) == timeless(found)
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from fbeta.spelling import on_first_use
 
 if TYPE_CHECKING:
-    from fbeta.comparison.plan import check as check
+    from fbeta.comparison.methods import check as check
     from fbeta.comparison.run import compare as compare
     from fbeta.comparison.run import fit as fit
 
 __all__ = ["check", "compare", "fit"]
 _REMEDY = "fbeta.compare needs polars, scikit-learn and torch: pip install 'fbeta[compare]'"
-_HOME = {"check": "plan", "compare": "run", "fit": "run"}
+_HOME = {"check": "methods", "compare": "run", "fit": "run"}
 __getattr__, __dir__ = on_first_use(__name__, _HOME, ["polars", "sklearn", "torch"], _REMEDY)

@@ -9,17 +9,21 @@ from pathlib import Path
 import numpy as np
 
 from fbeta.comparison.plan import Part
+from fbeta.decisions import Platt
 from fbeta.learners.crossfit import Array
 from fbeta.learners.learner import Course
 from fbeta.sealed import DAMAGED, read_json, seal, unseal
-from fbeta.writing import write
+from fbeta.writing import naming, write
 
 ABOUT, NUMBERS = "part.json", "scores.safetensors"
 
 
 @dataclass(frozen=True, eq=False)
 class SplitScores:
-    """One method on one split: `inner` scores learning rows by models of the other folds, `outer` test rows."""
+    """One method on one split: `inner` scores learning rows by models of the other folds, `outer` test rows.
+
+    `calibration` is known where the loss implies probabilities, and learned from `inner` elsewhere.
+    """
 
     inner: Array
     outer: Array
@@ -27,10 +31,11 @@ class SplitScores:
     rounds: int = 0
     course: Course = field(default_factory=Course)
     remark: str = ""
+    calibration: tuple[Platt, ...] | None = None
 
 
 class Folder:
-    """A folder of finished parts, one sealed file each; `say` is told of damage, which is mended by training again."""
+    """A folder of finished parts, one sealed file each; damage is told to `say`, and trained again."""
 
     def __init__(self, path: Path | str, say: Callable[[str], None] = print) -> None:
         self.path, self.say = Path(path).expanduser(), say
@@ -44,7 +49,8 @@ class Folder:
         """Lock a part within a `with`; says whether it was free. The lock of a process that ends is released."""
         from filelock import FileLock, Timeout
 
-        self.path.mkdir(parents=True, exist_ok=True)
+        with naming(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
         try:
             held = FileLock(self.path / f"{part.key}.lock").acquire(timeout=-1 if wait else 0)
         except Timeout:
@@ -70,7 +76,8 @@ class Folder:
 
         numbers, about = {}, {}
         for loss, x in found.items():
-            about[loss] = {"seconds": x.seconds, "rounds": x.rounds, "remark": x.remark}
+            known = None if x.calibration is None else [(c.slope, c.offset) for c in x.calibration]
+            about[loss] = {"seconds": x.seconds, "rounds": x.rounds, "remark": x.remark, "calibration": known}
             for name, values in (("inner", x.inner), ("outer", x.outer), ("course", astuple(x.course))):
                 numbers[f"{loss}.{name}"] = np.ascontiguousarray(values, dtype=np.float64)
         write(self.file(part), seal({ABOUT: json.dumps(about).encode(), NUMBERS: save(numbers)}))
@@ -85,6 +92,7 @@ def _read(part: Part, data: bytes) -> dict[str, SplitScores]:
     for loss in part.losses:
         inner, outer, course = (numbers[f"{loss}.{name}"] for name in ("inner", "outer", "course"))
         seconds, rounds, remark = (about[loss][name] for name in ("seconds", "rounds", "remark"))
-        epochs = Course(*(tuple(x.tolist()) for x in course))
-        found[loss] = SplitScores(inner, outer, float(seconds), int(rounds), epochs, str(remark))
+        epochs, lines = Course(*(tuple(x.tolist()) for x in course)), about[loss]["calibration"]
+        known = None if lines is None else tuple(Platt(float(a), float(b)) for a, b in lines)
+        found[loss] = SplitScores(inner, outer, float(seconds), int(rounds), epochs, str(remark), known)
     return found

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbeta.comparison.folder import SplitScores
-from fbeta.comparison.plan import Method, Split, baseline_of
+from fbeta.comparison.methods import Method, baseline_of
+from fbeta.comparison.plan import Plan, Split
 from fbeta.comparison.result import (
     Calibration,
     Candidate,
@@ -21,7 +22,7 @@ from fbeta.comparison.result import (
     TableFacts,
 )
 from fbeta.comparison.statistics import bootstrap_interval, corrected_t, mean_interval, paired_bootstrap, reach
-from fbeta.decisions import Decision, curve
+from fbeta.decisions import Decision, Platt, curve
 from fbeta.decisions.calibration import sigmoid
 from fbeta.decisions.steps import score_cells
 from fbeta.learners.crossfit import Array
@@ -49,7 +50,7 @@ class Judged:
 def judge(scores: SplitScores, y: NDArray[np.int64], split: Split, metric: Metric, rule: str) -> Judged:
     """Decide as the out-of-fold rows say, and count the test rows."""
     inner, truth = y[split.train], y[split.test]
-    decision = Decision.fit(scores.inner, inner, metric, kind="logit", rule=rule)
+    decision = decision_for(scores.inner, inner, scores.calibration, metric, rule)
     probability, decided = decision.probability(scores.outer), decision.decide(scores.outer)
     counts = Confusion.from_predictions(decided * 1.0, truth)
     half = Confusion.from_predictions((scores.outer >= 0) * 1.0, truth)
@@ -59,7 +60,7 @@ def judge(scores: SplitScores, y: NDArray[np.int64], split: Split, metric: Metri
         at_half=float(score_cells(metric, half)),
         cut=float(decision.cut.value),
         **{name: float(count) for name, count in asdict(counts).items()},
-        inner=held_score(scores.inner, inner, split.fold, metric, rule),
+        inner=held_score(scores.inner, inner, split.fold, scores.calibration, metric, rule),
         brier=float(np.mean((probability - truth) ** 2)),
         seconds=scores.seconds,
         epochs=scores.rounds,
@@ -68,12 +69,22 @@ def judge(scores: SplitScores, y: NDArray[np.int64], split: Split, metric: Metri
     return Judged(outcome, scores.course, probability, decided, truth == 1)
 
 
-def held_score(scores: Array, y: NDArray[np.int64], fold: NDArray[np.int64], metric: Metric, rule: str) -> float:
+Known = tuple[Platt, ...] | None
+
+
+def decision_for(scores: Array, y: NDArray[np.int64], known: Known, metric: Metric, rule: str) -> Decision:
+    """How a method decides: its loss may imply probabilities, else these out-of-fold rows calibrate its scores."""
+    return Decision.fit(scores, y, metric, kind="logit", rule=rule, calibration=known or "platt")
+
+
+def held_score(
+    scores: Array, y: NDArray[np.int64], fold: NDArray[np.int64], known: Known, metric: Metric, rule: str
+) -> float:
     """The score of out-of-fold rows, each fold decided as the others say: a cut of the same rows is optimistic."""
     called = np.zeros(len(y), dtype=bool)
     for f in np.unique(fold):
         mine = fold == f
-        decision = Decision.fit(scores[~mine], y[~mine], metric, kind="logit", rule=rule)
+        decision = decision_for(scores[~mine], y[~mine], known, metric, rule)
         called[mine] = decision.decide(scores[mine])
     return float(score_cells(metric, Confusion.from_predictions(called * 1.0, y)))
 
@@ -123,17 +134,11 @@ def _test_rows(parts: Sequence[Judged]) -> tuple[Array, NDArray[np.bool_]]:
     return np.concatenate([x.probability for x in parts]), np.concatenate([x.target for x in parts])
 
 
-def compared(
-    table: Table,
-    metric: Metric,
-    methods: Sequence[Method],
-    judged: Sequence[Mapping[Method, Judged]],
-    splits: Sequence[Split],
-    rule: str,
-) -> Comparison:
+def compared(table: Table, plan: Plan, judged: Sequence[Mapping[Method, Judged]]) -> Comparison:
     """Set every method against the one that was fixed beforehand, and say which to take; `judged` is one per split."""
+    metric, methods = plan.metric, plan.methods
     fixed = baseline_of(methods)
-    judge = _Judge(table, metric, splits)
+    judge = _Judge(table, metric, plan.splits)
     base = [found[fixed] for found in judged]
     candidates = {}
     for method in methods:
@@ -142,7 +147,7 @@ def compared(
             method.name,
             method.model,
             method.loss,
-            rule,
+            plan.rule,
             tuple(x.outcome for x in mine),
             judge.score(mine),
             judge.interval([x.outcome.at_half for x in mine]),
@@ -165,7 +170,8 @@ def compared(
         baseline.name,
         winner.name,
         recommendation(named, winner, baseline, choice),
-        seeds=len(splits),
+        seeds=len(plan.splits),
+        folds=plan.folds,
         choice=choice,
         advised=advised(winner, baseline, choice),
     )

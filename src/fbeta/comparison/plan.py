@@ -1,115 +1,29 @@
-"""What is compared, and what will be trained for it, as plain data: the same plan gives the same numbers."""
+"""What will be trained for a comparison, as plain data: the same plan gives the same numbers."""
 
 import hashlib
 import importlib.metadata
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from fbeta import __version__
-from fbeta import losses as all_losses
-from fbeta.decisions import as_rule
+from fbeta import __version__, losses
+from fbeta.comparison.methods import Method, trained_together
 from fbeta.decisions.steps import score_cells
-from fbeta.learners import Learner
-from fbeta.learners import models as all_models
-from fbeta.learners.machine import device_of
-from fbeta.metrics import Confusion, Metric, as_metric
-from fbeta.spelling import did_you_mean
+from fbeta.learners import models
+from fbeta.metrics import Confusion, Metric
 from fbeta.tables import Table, TableError, split
 from fbeta.tables.table import digest
 
-#: What users name: one, several, or None for those that are there.
-Names = str | Sequence[str] | None
-#: What people use, the paper's loss, ours, and the metric on soft counts.
-DEFAULT_LOSSES = ("bce", "balanced-bce", "focal", "soft", "surrogate", "tangent")
-BASELINE = "bce"
 #: Outer splits are the folds of one random deal, then of the next: each row is judged about equally often.
 OUTER = 5
 #: Goes up when the same rows and settings come to lead to other scores.
-PROTOCOL = 4
-
-
-@dataclass(frozen=True)
-class Method:
-    """A model trained with a loss."""
-
-    model: str
-    loss: str
-
-    @property
-    def name(self) -> str:
-        """As tables show it."""
-        return f"{self.model}, {self.loss}"
-
-    @property
-    def learner(self) -> Learner:
-        """The model, with its settings."""
-        return all_models.get(self.model)
-
-
-def methods_for(models: Names, losses: Names, metric: Metric, *, baseline: bool = True) -> list[Method]:
-    """All pairs of a model and a loss it can be trained with; by default only losses that take the metric."""
-    chosen = list(dict.fromkeys(_several(models) or all_models.names()))
-    for name in chosen:
-        all_models.get(name)  # says what is wrong with it
-    named, known = _several(losses), all_losses.names()
-    for name in named:
-        if name not in known:
-            raise ValueError(f"Unknown loss {name!r}.{did_you_mean(name, known)} Choices: {', '.join(known)}.")
-    asked = named or [name for name in DEFAULT_LOSSES if _takes(name, metric)]
-    asked = list(dict.fromkeys([BASELINE, *asked] if baseline else asked))
-    pairs = [Method(model, loss) for model in chosen for loss in asked]
-    found = [method for method in pairs if method.loss in (method.learner.losses or known)]
-    if not found:
-        known = list(all_models.get(chosen[0]).losses or ())
-        raise ValueError(
-            f"{' and '.join(chosen)} cannot be trained with {', '.join(named)}: it has {', '.join(known)}."
-        )
-    return found
-
-
-def check(
-    metric: Metric | str,
-    models: Names = None,
-    losses: Names = None,
-    *,
-    rule: str = "shrunk",
-    device: str = "cpu",
-    baseline: bool = True,
-) -> tuple[Metric, list[Method]]:
-    """Refuse what is misspelt before a large table is read; give the metric and the methods.
-
-    >>> check("mcc", ["linear"], rule="exakt")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ValueError: Unknown rule 'exakt'. Did you mean 'exact'? Choices: ...
-    """
-    goal = as_metric(metric)
-    as_rule(rule)
-    device_of(device)
-    return goal, methods_for(models, losses, goal, baseline=baseline)
-
-
-def baseline_of(methods: Sequence[Method]) -> Method:
-    """Plain cross entropy of the model that is hardest to beat as a rule."""
-    plain = [method for method in methods if method.loss == BASELINE]
-    return max(plain, key=lambda method: method.learner.rank)
-
-
-def _several(names: Names) -> list[str]:
-    return [names] if isinstance(names, str) else list(names or ())
-
-
-def _takes(loss: str, metric: Metric) -> bool:
-    try:
-        all_losses.get(loss, metric=metric, class_counts=(9, 1))
-    except ValueError:
-        return False
-    return True
+PROTOCOL = 5
 
 
 @dataclass(frozen=True)
@@ -142,32 +56,49 @@ class Split:
 
 @dataclass(frozen=True)
 class Plan:
-    """The outer splits that methods are judged on, and the parts in which they are trained, split by split."""
+    """What is trained for which metric and cut by which rule: outer splits of `folds` inner folds, and their parts."""
 
+    metric: Metric
+    methods: tuple[Method, ...]
+    rule: str
+    folds: int
     splits: tuple[Split, ...]
     parts: tuple[Part, ...]
 
     @classmethod
-    def make(cls, table: Table, metric: Metric, methods: Sequence[Method], splits: int, folds: int, seed: int) -> Self:
+    def make(
+        cls,
+        table: Table,
+        metric: Metric,
+        methods: Sequence[Method],
+        splits: int,
+        folds: int,
+        seed: int,
+        rule: str = "shrunk",
+    ) -> Self:
         """Plan a comparison on a table; a table that cannot be split so is refused."""
         about_metric = {"metric": str(metric), "probe": _probe(metric)}
         shared = {"protocol": PROTOCOL, "data": digest(table), **about_metric, "folds": folds}
+        probes = {method.loss: _probe_loss(method.loss, metric) for method in methods}
         parts = []
         for k in range(splits):
-            for model, losses in trained_together(methods):
-                learner = all_models.get(model)
-                own = {"settings": learner.settings, "versions": versions("numpy", "polars", learner.package)}
-                parts.append(Part(model, losses, k, seed, tuple((shared | own).items())))
-        return cls(tuple(_splits(table, splits, folds, seed)), tuple(parts))
+            for model, kinds in trained_together(methods):
+                learner = models.get(model)
+                own = {"settings": learner.settings, "losses": [probes[loss] for loss in kinds]}
+                own |= {"versions": versions("numpy", "polars", learner.package)}
+                parts.append(Part(model, kinds, k, seed, tuple((shared | own).items())))
+        return cls(metric, tuple(methods), rule, folds, tuple(_splits(table, splits, folds, seed)), tuple(parts))
 
-
-def trained_together(methods: Sequence[Method]) -> list[tuple[str, tuple[str, ...]]]:
-    """Each model with the losses that train as one."""
-    groups: list[tuple[str, tuple[str, ...]]] = []
-    for model in dict.fromkeys(m.model for m in methods):
-        same = tuple(m.loss for m in methods if m.model == model)
-        groups += [(model, same)] if all_models.get(model).together else [(model, (x,)) for x in same]
-    return groups
+    @classmethod
+    def whole(
+        cls, table: Table, metric: Metric, methods: Sequence[Method], folds: int, seed: int, rule: str = "shrunk"
+    ) -> Self:
+        """Plan a fit: all rows are learned from, none is judged by, and no part is kept."""
+        # By time only outside, as in a comparison: each row must be held out once.
+        fold = split(replace(table, time=None), folds, seed + 1000).ids
+        only = Split(np.arange(len(table)), np.arange(0), fold, seed)
+        parts = (Part(model, kinds, 0, seed) for model, kinds in trained_together(methods))
+        return cls(metric, tuple(methods), rule, folds, (only,), tuple(parts))
 
 
 def versions(*packages: str) -> dict[str, str]:
@@ -203,5 +134,17 @@ def _splits(table: Table, count: int, folds: int, seed: int) -> list[Split]:
 def _probe(metric: Metric) -> str:
     """A digest of a metric's scores of some cells, which tells functions with the same name apart."""
     cells = np.random.default_rng(0).integers(1, 1000, (4, 64)).astype(np.float64)
-    said = json.dumps([f"{x:.9g}" for x in score_cells(metric, Confusion(*cells))])
+    return _digits(score_cells(metric, Confusion(*cells)))
+
+
+def _probe_loss(name: str, metric: Metric) -> str:
+    """A digest of a loss's slopes at some logits, which tells an edited loss from what its name was before."""
+    loss = losses.get(name, metric=metric, class_counts=(48, 16))
+    z = torch.linspace(-4, 4, 64, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(loss(z, (torch.arange(64) % 4 == 0).double()), z)
+    return _digits(slope)
+
+
+def _digits(numbers: Iterable[Any]) -> str:
+    said = json.dumps([f"{float(x):.6g}" for x in numbers])
     return hashlib.sha256(said.encode()).hexdigest()[:16]

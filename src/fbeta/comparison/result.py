@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
-import types
-import typing
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fbeta.learners.learner import Course
+from fbeta.plain_data import from_plain, to_plain
 
 VERSION = 1
 
@@ -171,6 +169,11 @@ class Comparison:
                 return candidate
         raise KeyError(f"There is no method {name!r}; there are {', '.join(c.name for c in self.candidates)}.")
 
+    def reading(self, **asked: Any) -> dict[str, Any]:
+        """How `load_table` reads a table as this comparison did, but for what is asked; columns it dropped stay out."""
+        roles = {name: asked.get(name) or getattr(self.table, name) for name in ("target", "positive", "group", "time")}
+        return asked | roles | {"drop": tuple(dict.fromkeys([*self.table.drop, *(asked.get("drop") or ())]))}
+
     def told_of(self, table: Any) -> list[str]:
         """What is to be said before its advice is fitted on a table, which may be another than it was made on."""
         was, now = self.table, (len(table), int(table.y.sum()), len(table.columns))
@@ -191,7 +194,7 @@ class Comparison:
 
     def to_json(self) -> str:
         """JSON; numbers that it does not know (NaN, ±inf) are text."""
-        return json.dumps(_plain(asdict(self)), ensure_ascii=False, allow_nan=False)
+        return json.dumps(to_plain(asdict(self)), ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Comparison:
@@ -207,41 +210,5 @@ class Comparison:
             raise ValueError(
                 f"The comparison is of version {version}, and this fbeta reads up to {VERSION}: upgrade fbeta."
             )
-        found: Comparison = _read(cls, data, "comparison")
+        found: Comparison = from_plain(cls, data, "comparison")
         return found
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(x) for name, x in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(x) for x in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
-
-
-def _read(hint: Any, data: Any, at: str) -> Any:
-    """A value from what JSON gave, by its annotation; anything else than that says is an error."""
-    if typing.get_origin(hint) is types.UnionType:  # something, or None
-        inner = next(x for x in typing.get_args(hint) if x is not type(None))
-        return None if data is None else _read(inner, data, at)
-    if typing.get_origin(hint) is tuple:
-        if not isinstance(data, list):
-            raise ValueError(f"{at} should be a list; got {data!r:.60}.")
-        inner = typing.get_args(hint)[0]
-        return tuple(_read(inner, x, f"{at}[{i}]") for i, x in enumerate(data))
-    if is_dataclass(hint):
-        if not isinstance(data, dict):
-            raise ValueError(f"{at} should be an object; got {data!r:.60}.")
-        hints = typing.get_type_hints(hint)
-        given = {name: _read(hints[name], data[name], f"{at}.{name}") for name in hints if name in data}
-        try:
-            return typing.cast("type[Any]", hint)(**given)
-        except TypeError as error:
-            raise ValueError(f"{at} is incomplete: {error}.") from None
-    if hint is float and (isinstance(data, int | float) or data in ("nan", "inf", "-inf")):
-        return float(data)
-    if isinstance(data, hint) and not (hint is int and isinstance(data, bool)):
-        return data
-    raise ValueError(f"{at} should be {hint.__name__}; got {data!r:.60}.")

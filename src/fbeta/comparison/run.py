@@ -5,7 +5,7 @@ import hashlib
 import platform
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,18 @@ import numpy as np
 import torch
 
 from fbeta.artifact import Model
-from fbeta.comparison import tasks
+from fbeta.comparison import parts
 from fbeta.comparison.folder import Folder
-from fbeta.comparison.judging import Judged, compared, held_score, judge, known
-from fbeta.comparison.plan import Method, Names, Plan, check, trained_together, versions
+from fbeta.comparison.judging import Judged, compared, decision_for, held_score, judge, known
+from fbeta.comparison.methods import Method, Names, check
+from fbeta.comparison.parts import LoadedPart, Progress, steps_of
+from fbeta.comparison.plan import Plan, versions
 from fbeta.comparison.result import Comparison
-from fbeta.comparison.tasks import Progress, learner_on
 from fbeta.data import load_table, root
-from fbeta.decisions import Decision
-from fbeta.learners import Fitted, Goal, Rows
+from fbeta.learners import Fitted
 from fbeta.metrics import Metric, as_metric, title
-from fbeta.tables import Encoder, Table, split
+from fbeta.tables import Encoder, Table
+from fbeta.tables.errors import listed
 from fbeta.tables.table import digest
 
 
@@ -53,7 +54,7 @@ def compare(
 ) -> Comparison:
     """Compare losses and cuts on a table: which is best, by how much, and is that more than noise?
 
-    - `data`: a `Table`, a path, or the name of a set; `options` are those of `fbeta.data.load_table`.
+    - `data`: a `Table`, a data frame, a path, or the name of a set; `options` are those of `fbeta.data.load_table`.
     - `models`, `losses`: names; those installed and a sensible six unless given.
     - `seeds`: outer splits. `folds`: inner folds, shared by all methods. `rule`: how the cut is chosen.
     - `folder`: keeps finished parts, so that a killed comparison goes on and ends with the same numbers; processes
@@ -73,10 +74,10 @@ def compare(
     began = time.perf_counter()
     goal, methods = check(metric, models, losses, rule=rule, device=device)
     table = data if isinstance(data, Table) else load_table(data, target, **options)
-    plan = Plan.make(table, goal, methods, seeds, folds, seed)
+    plan = Plan.make(table, goal, methods, seeds, folds, seed, rule)
     kept = None if folder is None else Folder(folder, say)
     if train:
-        scores = tasks.train(plan, table, goal, device=device, folder=kept, jobs=jobs, tick=tick)
+        scores = parts.train(plan, table, device=device, folder=kept, jobs=jobs, tick=tick)
     else:
         there = ((part, kept.read(part)) for part in plan.parts) if kept is not None else ()
         scores = ((part, found) for part, found in there if found is not None)
@@ -89,10 +90,10 @@ def compare(
     whole = {k: found for k, found in judged.items() if len(found) == len(methods)}
     if not whole:
         raise ValueError("no split is finished by all methods yet; train first, or ask for fewer methods.")
-    done = compared(table, goal, methods, list(whole.values()), [plan.splits[k] for k in whole], rule)
+    done = compared(table, replace(plan, splits=tuple(plan.splits[k] for k in whole)), list(whole.values()))
     version = torch.__version__.partition("+")[0]
     machine = f"{platform.machine()}, {torch.get_num_threads()} threads, torch {version}"
-    return replace(done, folds=folds, seconds=time.perf_counter() - began, machine=machine)
+    return replace(done, seconds=time.perf_counter() - began, machine=machine)
 
 
 def usual_folder(table: Table) -> Path:
@@ -118,9 +119,10 @@ def fit(
 ) -> Model:
     """Train on all rows of a table, and cut where the out-of-fold rows say.
 
-    - `data`: a `Table`, a path, or the name of a set; `options` are those of `fbeta.data.load_table`.
+    - `data`: a `Table`, a data frame, a path, or the name of a set; `options` are those of `fbeta.data.load_table`.
     - `models`, `losses`: what to train. Of several methods the one with the best out-of-fold score is kept.
-    - `comparison`: take the method it advises instead, with its metric, rule and folds unless others are given.
+    - `comparison`: take the method it advises instead, with its metric, rule, folds and roles of columns unless others
+      are given.
     - `folds`: 5, for calibration, cut and early stopping. `rule`: how the cut is chosen, "shrunk".
     - `sha256`: of the file that the rows come from, to be kept in the model. `tick`: is told how far it is.
 
@@ -131,18 +133,34 @@ def fit(
     began = time.perf_counter()
     if comparison is not None:
         metric, models, losses, rule, folds = _asked(comparison, metric, models, losses, rule, folds)
+        options = comparison.reading(target=target, **options)
+        target = options.pop("target")
     rule, folds = rule or "shrunk", folds or 5
     given = "fbeta:beta=1" if metric is None else metric
     goal, methods = check(given, models, losses, rule=rule, device=device, baseline=False)
     table = data if isinstance(data, Table) else load_table(data, target, **options)
-    # By time only outside, as in a comparison: each row must be held out once.
-    fold = split(replace(table, time=None), folds, seed + 1000).ids
+    if comparison is not None:
+        left = {*comparison.table.drop, comparison.table.group, comparison.table.time}
+        if learnt := [column.name for column in table.columns if column.name in left]:
+            raise ValueError(f"the comparison did not learn from {listed(learnt)}: leave it out of this table (drop=).")
+    plan = Plan.whole(table, goal, methods, folds, seed, rule)
     encoder = Encoder.fit(table.features, table.columns)
-    y = table.y.astype(np.int64)
-    rows = Rows(encoder.transform(table.features), y[:, None], fold)
-    trained = _trained(rows, goal, methods, device, seed, tick)
+    X, y = encoder.transform(table.features), table.y.astype(np.int64)
+    done, total = 0, steps_of(plan.parts)
+    found: dict[Method, Fitted] = {}
+    for part in plan.parts:
+        tick(done, total)
+        loaded = LoadedPart(part, X, y, plan.splits[part.split], goal, device)
+
+        def ahead(epoch: int, before: int = done) -> None:
+            tick(before + epoch, total)
+
+        found |= {Method(part.model, loss): fitted for loss, fitted in loaded.fit(ahead).items()}
+        done += steps_of([part])  # also where it stopped before
+    tick(done, total)
+    trained = {method: found[method] for method in methods}
     held = {
-        method: known(held_score(fitted.scores[:, 0], y, fold, goal, rule))
+        method: known(held_score(fitted.scores[:, 0], y, plan.splits[0].fold, fitted.calibration, goal, rule))
         for method, fitted in trained.items()
         if fitted.model is not None
     }
@@ -154,7 +172,7 @@ def fit(
     method = max(held, key=held.__getitem__)
     fitted = trained[method]
     assert fitted.model is not None
-    decision = Decision.fit(fitted.scores[:, 0], y, goal, kind="logit", rule=rule)
+    decision = decision_for(fitted.scores[:, 0], y, fitted.calibration, goal, rule)
     about = {
         "data": table.name,
         "sha256": sha256,
@@ -199,23 +217,3 @@ def _asked(
         raise ValueError("the comparison advises no method: compare again.") from error
     given = metric if metric is not None else comparison.metric
     return given, best.model, best.loss, rule or best.rule, folds or comparison.folds or 5
-
-
-def _trained(
-    rows: Rows, metric: Metric, methods: Sequence[Method], device: str, seed: int, tick: Progress
-) -> dict[Method, Fitted]:
-    """Train all methods, in the order in which they were asked for."""
-    groups = [(learner_on(model, device), model, losses) for model, losses in trained_together(methods)]
-    done, total = 0, sum(learner.steps for learner, _, _ in groups)
-    found: dict[Method, Fitted] = {}
-    tick(done, total)
-    for learner, model, losses in groups:
-
-        def ahead(epoch: int, before: int = done) -> None:
-            tick(before + epoch, total)
-
-        fitted = learner.fit_folds(rows, Goal(metric), losses, seed=seed, tick=ahead)
-        found |= {Method(model, loss): x for loss, x in fitted.items()}
-        done += learner.steps  # also where it stopped before
-        tick(done, total)
-    return {method: found[method] for method in methods}

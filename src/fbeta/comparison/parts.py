@@ -1,6 +1,6 @@
 """From a plan to scores: its parts are trained by joblib, here or in other processes, and kept in a folder."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fbeta.comparison.folder import Folder, SplitScores
 from fbeta.comparison.plan import Part, Plan, Split
-from fbeta.learners import Goal, Learner, Rows, models
+from fbeta.learners import Fitted, Goal, Rows, models
 from fbeta.learners.learner import Tick
 from fbeta.learners.machine import threads_for
 from fbeta.metrics import Custom, Metric
@@ -28,7 +28,7 @@ def _silent(_: Any) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class LoadedPart:
     """A part to train, with all rows of the table, encoded by the learning rows of its split."""
 
     part: Part
@@ -38,16 +38,22 @@ class Task:
     metric: Metric
     device: str = "cpu"
 
+    def fit(self, tick: Tick = _silent) -> dict[str, Fitted]:
+        """Train the part; what came of each loss."""
+        train = self.split.train
+        X = self.X if len(train) == len(self.X) else self.X[train]
+        learner = models.get(self.part.model)
+        if hasattr(learner, "device"):
+            learner = models.get(self.part.model, device=self.device)
+        rows = Rows(X, self.y[train, None], self.split.fold)
+        return learner.fit_folds(rows, Goal(self.metric), self.part.losses, seed=self.split.seed, tick=tick)
+
     def train(self, tick: Tick = _silent) -> dict[str, SplitScores]:
         """Train the part; its scores by loss."""
-        train, test = self.split.train, self.X[self.split.test]
-        rows = Rows(self.X[train], self.y[train, None], self.split.fold)
-        learner = learner_on(self.part.model, self.device)
-        fitted = learner.fit_folds(rows, Goal(self.metric), self.part.losses, seed=self.split.seed, tick=tick)
-        found = {}
-        for loss, x in fitted.items():
+        test, found = self.X[self.split.test], {}
+        for loss, x in self.fit(tick).items():
             outer = np.zeros(len(test)) if x.model is None else x.model(test)[:, 0]
-            found[loss] = SplitScores(x.scores[:, 0], outer, x.seconds, x.rounds, x.course, x.remark)
+            found[loss] = SplitScores(x.scores[:, 0], outer, x.seconds, x.rounds, x.course, x.remark, x.calibration)
         return found
 
     def finish(self, folder: Folder | None, wait: bool, tick: Tick) -> tuple[Part, dict[str, SplitScores] | None]:
@@ -65,7 +71,6 @@ class Task:
 def train(
     plan: Plan,
     table: Table,
-    metric: Metric,
     *,
     device: str = "cpu",
     folder: Folder | None = None,
@@ -73,28 +78,28 @@ def train(
     tick: Progress = lambda done, of: None,
 ) -> Iterator[tuple[Part, dict[str, SplitScores]]]:
     """The scores of every part, as they come: read from the folder, or trained in so many processes and kept there."""
-    left, done, total = [], 0, sum(map(_steps, plan.parts))
+    left, done, total = [], 0, steps_of(plan.parts)
     tick(0, total)
     for part in plan.parts:
         found = None if folder is None else folder.read(part)
         if found is None:
             left.append(part)
             continue
-        done += _steps(part)
+        done += steps_of([part])
         tick(done, total)
         yield part, found
-    processes = _processes(jobs, table, metric, device, len(left))
+    processes = _processes(jobs, table, plan.metric, device, len(left))
     ahead = (lambda epoch: tick(done + epoch, total)) if processes == 1 else _silent
     work = joblib.Parallel(n_jobs=processes, return_as="generator_unordered", pre_dispatch="n_jobs")
     kept = None if folder is None else Folder(folder.path, _silent)  # damage is reported above
     for wait in (False, True):  # first what is free, then what other processes are training
-        tasks = tasks_of(left, plan, table, metric, device)
+        loaded = load_parts(left, plan, table, device)
         left = []
-        for part, found in work(joblib.delayed(Task.finish)(task, kept, wait, ahead) for task in tasks):
+        for part, found in work(joblib.delayed(LoadedPart.finish)(each, kept, wait, ahead) for each in loaded):
             if found is None:
                 left.append(part)
                 continue
-            done += _steps(part)
+            done += steps_of([part])
             tick(done, total)
             yield part, found
         if not left:
@@ -103,7 +108,7 @@ def train(
         folder.say("Another process trains the rest; its results are waited for.")
 
 
-def tasks_of(parts: list[Part], plan: Plan, table: Table, metric: Metric, device: str) -> Iterator[Task]:
+def load_parts(parts: Iterable[Part], plan: Plan, table: Table, device: str = "cpu") -> Iterator[LoadedPart]:
     """Parts with their rows; the rows of one split are encoded at a time."""
     y, ready = table.y.astype(np.int64), -1
     for part in parts:
@@ -111,17 +116,12 @@ def tasks_of(parts: list[Part], plan: Plan, table: Table, metric: Metric, device
         if part.split != ready:
             X = Encoder.fit(table.features[split.train], table.columns).transform(table.features)
             ready = part.split
-        yield Task(part, X, y, split, metric, device)
+        yield LoadedPart(part, X, y, split, plan.metric, device)
 
 
-def learner_on(model: str, device: str) -> Learner:
-    """A model, on a device where it can choose one."""
-    learner = models.get(model)
-    return models.get(model, device=device) if hasattr(learner, "device") else learner
-
-
-def _steps(part: Part) -> int:
-    return models.get(part.model).steps
+def steps_of(parts: Iterable[Part]) -> int:
+    """How many steps a progress bar shows for parts."""
+    return sum(models.get(part.model).steps for part in parts)
 
 
 def _processes(jobs: int | None, table: Table, metric: Metric, device: str, parts: int) -> int:

@@ -1,0 +1,105 @@
+"""What can be compared: models, each with the losses it can be trained with, by name."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fbeta import losses as all_losses
+from fbeta.decisions import as_rule
+from fbeta.learners import Learner
+from fbeta.learners import models as all_models
+from fbeta.learners.machine import device_of
+from fbeta.metrics import Metric, as_metric
+from fbeta.spelling import did_you_mean
+
+#: What users name: one, several, or None for those that are there.
+Names = str | Sequence[str] | None
+#: What people use, the paper's loss, ours, and the metric on soft counts.
+DEFAULT_LOSSES = ("bce", "balanced-bce", "focal", "soft", "surrogate", "tangent")
+BASELINE = "bce"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A model trained with a loss."""
+
+    model: str
+    loss: str
+
+    @property
+    def name(self) -> str:
+        """As tables show it."""
+        return f"{self.model}, {self.loss}"
+
+    @property
+    def learner(self) -> Learner:
+        """The model, with its settings."""
+        return all_models.get(self.model)
+
+
+def methods_for(models: Names, losses: Names, metric: Metric, *, baseline: bool = True) -> list[Method]:
+    """All pairs of a model and a loss it can be trained with; by default only losses that take the metric."""
+    chosen = list(dict.fromkeys(_several(models) or all_models.names()))
+    for name in chosen:
+        all_models.get(name)  # says what is wrong with it
+    named, known = _several(losses), all_losses.names()
+    for name in named:
+        if name not in known:
+            raise ValueError(f"Unknown loss {name!r}.{did_you_mean(name, known)} Choices: {', '.join(known)}.")
+    asked = named or [name for name in DEFAULT_LOSSES if _takes(name, metric)]
+    asked = list(dict.fromkeys([BASELINE, *asked] if baseline else asked))
+    pairs = [Method(model, loss) for model in chosen for loss in asked]
+    found = [method for method in pairs if method.loss in (method.learner.losses or known)]
+    if not found:
+        known = list(all_models.get(chosen[0]).losses or ())
+        raise ValueError(
+            f"{' and '.join(chosen)} cannot be trained with {', '.join(named)}: it has {', '.join(known)}."
+        )
+    return found
+
+
+def check(
+    metric: Metric | str,
+    models: Names = None,
+    losses: Names = None,
+    *,
+    rule: str = "shrunk",
+    device: str = "cpu",
+    baseline: bool = True,
+) -> tuple[Metric, list[Method]]:
+    """Refuse what is misspelt before a large table is read; give the metric and the methods.
+
+    >>> check("mcc", ["linear"], rule="exakt")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: Unknown rule 'exakt'. Did you mean 'exact'? Choices: ...
+    """
+    goal = as_metric(metric)
+    as_rule(rule)
+    device_of(device)
+    return goal, methods_for(models, losses, goal, baseline=baseline)
+
+
+def baseline_of(methods: Sequence[Method]) -> Method:
+    """Plain cross entropy of the model that is hardest to beat as a rule."""
+    plain = [method for method in methods if method.loss == BASELINE]
+    return max(plain, key=lambda method: method.learner.rank)
+
+
+def _several(names: Names) -> list[str]:
+    return [names] if isinstance(names, str) else list(names or ())
+
+
+def _takes(loss: str, metric: Metric) -> bool:
+    try:
+        all_losses.get(loss, metric=metric, class_counts=(9, 1))
+    except ValueError:
+        return False
+    return True
+
+
+def trained_together(methods: Sequence[Method]) -> list[tuple[str, tuple[str, ...]]]:
+    """Each model with the losses that train as one."""
+    groups: list[tuple[str, tuple[str, ...]]] = []
+    for model in dict.fromkeys(m.model for m in methods):
+        same = tuple(m.loss for m in methods if m.model == model)
+        groups += [(model, same)] if all_models.get(model).together else [(model, (x,)) for x in same]
+    return groups
