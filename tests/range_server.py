@@ -15,8 +15,8 @@ class RangeServer(ThreadingHTTPServer):
         self.files = {}
         self.cuts = []
         self.length = None  # what it says instead of the true Content-Length; empty: nothing
-        self.stall = threading.Event()  # set: nobody waits
-        self.stall.set()
+        self.flow = threading.Event()  # not set: every answer stops in its middle and waits
+        self.flow.set()
         self.seen = []  # (path, Range header or None)
 
     @property
@@ -41,9 +41,10 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         cut = server.cuts.pop(0) if server.cuts else len(content)
         with contextlib.suppress(OSError):  # the other side may be gone
-            self.wfile.write(content[:cut])
+            self.wfile.write(content[: cut // 2])
             self.wfile.flush()
-            server.stall.wait(30)
+            server.flow.wait()
+            self.wfile.write(content[cut // 2 : cut])
 
     def log_message(self, *args):
         pass
@@ -57,7 +58,7 @@ def serve():
     try:
         yield server
     finally:
-        server.stall.set()
+        server.flow.set()
         server.shutdown()
         thread.join()
         server.server_close()

@@ -14,6 +14,7 @@ from fbeta import data
 from fbeta.datasets import dataset
 from made_up_set import CONTENT, NAME, MadeUp
 from tiny_data import cli, on_disk, write_cache
+from waiting import until
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 COMMAND = f"run `fbeta data fetch {NAME}`"
@@ -206,7 +207,7 @@ def test_what_a_killed_fetch_left_is_swept_a_day_later(made_up):
 
 
 def test_two_fetches_at_once_do_no_harm(made_up):
-    made_up.server.stall.clear()
+    made_up.server.flow.clear()
     results = []
 
     def fetch():
@@ -216,9 +217,9 @@ def test_two_fetches_at_once_do_no_harm(made_up):
     threads = [threading.Thread(target=fetch) for _ in range(2)]
     for thread in threads:
         thread.start()
-    while len(made_up.server.seen) < 2:  # both are in the middle of their first file
-        threads[0].join(0.01)
-    made_up.server.stall.set()
+    until(lambda: len(made_up.server.seen) == 2)  # both are in the middle of their first file
+    assert len({path for path, _ in made_up.server.seen}) == 1
+    made_up.server.flow.set()
     for thread in threads:
         thread.join()
     assert results == [CONTENT] * 2

@@ -45,8 +45,10 @@ def test_what_is_assumed_is_said_aloud_where_it_matters():
     z, y = rows()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert tune(expit(z), y, "f1").kind == "probability"  # only the order of the scores counts
-        assert tune(z, y, "f1").kind == "logit"
+        for scores in (z, expit(z)):  # only the order of the scores counts, so nothing is assumed
+            assert tune(scores, y, "f1").kind == "score"
+        moved = [tune(s, y, "f1").shift(0.05).n_positive for s in (z, 3 * z + 1, z / 100 + 0.5)]
+        assert moved == moved[:1] * 3
         tune(expit(z), y, "f1", rule="constant:at=0.3")
     for scores, words in ((expit(z), r"taken for probabilities, because all of them lie in \[0, 1\]"),
                           (z, r"taken for logits, because not all of them lie")):  # fmt: skip
@@ -198,8 +200,11 @@ def test_cuts_of_columns_are_counted_by_the_columns():
     counted = Confusion.from_scores(Z, Y, cut, axis=0)
     assert np.allclose(counted.tp, [c.counts.tp for c in cut.columns])
     assert FBeta(1)(counted).mean() == pytest.approx(cut.score)
-    same = Confusion.from_scores(torch.tensor(Z), torch.tensor(Y), cut.value, axis=0)
-    assert same.tp.tolist() == counted.tp.tolist()
+    for each in (cut.value, torch.tensor(cut.value), list(cut.columns)):
+        for given in ((torch.tensor(Z), torch.tensor(Y)), (Z, Y)):
+            assert Confusion.from_scores(*given, each, axis=0).tp.tolist() == counted.tp.tolist()
+    for one in (torch.tensor(0.5), np.array(0.5), np.float32(0.5)):
+        assert Confusion.from_scores(z, y, one) == Confusion.from_scores(z, y, 0.5)
     with pytest.raises(ValueError, match="There are 3 cuts, one per column; got scores of shape"):
         Confusion.from_scores(Z[:, :2], Y[:, :2], cut, axis=0)
     with pytest.raises(ValueError, match="cut is NaN"):

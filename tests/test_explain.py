@@ -32,11 +32,12 @@ from fbeta import (
     Metric,
     metric,
 )
+from fbeta.decisions.steps import score_cells
 from fbeta.report import console, png
 from fbeta.report.explain import Explanation, charts, explain, printout
 from fbeta.report.explain.charts import figure_1, page, term
 from fbeta.report.explain.population import SEPARATIONS, point, population, rates, roc
-from fbeta.report.level_lines import level_lines, scores
+from fbeta.report.level_lines import level_lines
 
 PREVALENCES = [1e-4, 0.1, 0.5, 0.9]
 HOSTILE = "<img src=x onerror=alert(1)>[red]$x$</script>\x1b[31m"
@@ -190,7 +191,7 @@ def test_every_metric_is_explained(name, prevalence):
     for line in lines:
         x, y = np.array(line.points).T
         inner = (x > 0.02) & (x < 0.98) & (y > 0.02)
-        found = scores(e.metric, Confusion.from_rates(x[inner], y[inner], prevalence))
+        found = score_cells(e.metric, Confusion.from_rates(x[inner], y[inner], prevalence))
         assert found == pytest.approx(line.score, rel=1e-6, abs=1e-6)
 
 

@@ -9,9 +9,10 @@ from fbeta import Confusion, Decision, FBeta
 from fbeta.artifact import load, predict, save
 from fbeta.artifact.model_file import to_bytes
 from fbeta.comparison import compare, judging
-from fbeta.comparison.plan import Part, Split, methods_for
+from fbeta.comparison.methods import methods_for
+from fbeta.comparison.parts import LoadedPart
+from fbeta.comparison.plan import Part, Split
 from fbeta.comparison.run import digest_of_file, fit
-from fbeta.comparison.tasks import Task
 from fbeta.learners import Goal, Rows, models
 from fbeta.tables import Encoder, TableError, read_frame, read_table, split
 from fbeta.tables.scored_rows import read_scores
@@ -43,13 +44,14 @@ def test_it_trains_on_all_rows_and_cuts_by_those_out_of_fold(model):
     X, y = Encoder.fit(held.features, held.columns).transform(held.features), held.y.astype(np.int64)
     rows = Rows(X, y[:, None], fold)
     fitted = models.get("linear").fit_folds(rows, Goal(FBeta(2)), ["tangent"], seed=0)["tangent"]
-    decision = Decision.fit(fitted.scores[:, 0], y, FBeta(2), kind="logit", rule="shrunk")
+    known = fitted.calibration
+    decision = Decision.fit(fitted.scores[:, 0], y, FBeta(2), kind="logit", rule="shrunk", calibration=known)
     assert model.decision.to_dict() == decision.to_dict()
     assert np.array_equal(model.scorer.weights[0], fitted.model.weights[0])
     # Judged by its own rows, which a fit has no others than, a comparison takes the same decision.
     everything = np.arange(len(held))
     where, part = Split(everything, everything, fold, 0), Part("linear", ("tangent",), 0, 0)
-    scores = Task(part, X, y, where, FBeta(2)).train()["tangent"]
+    scores = LoadedPart(part, X, y, where, FBeta(2)).train()["tangent"]
     judged = judging.judge(scores, y, where, FBeta(2), "shrunk")
     assert judged.outcome.cut == model.cut.value
     assert model.of_features(held.features) == pytest.approx(judged.probability, abs=1e-9)
@@ -73,7 +75,10 @@ def test_of_several_the_best_out_of_fold_is_kept():
     y, fold = table().y.astype(np.int64), split(table(), 3, 1000).ids
     X = Encoder.fit(table().features, table().columns).transform(table().features)
     fitted = models.get("linear").fit_folds(Rows(X, y[:, None], fold), Goal(FBeta(1)), names)
-    held = {name: judging.held_score(x.scores[:, 0], y, fold, FBeta(1), "shrunk") for name, x in fitted.items()}
+    held = {
+        name: judging.held_score(x.scores[:, 0], y, fold, x.calibration, FBeta(1), "shrunk")
+        for name, x in fitted.items()
+    }
     assert best.loss == max(held, key=held.get)
     assert best.provenance["tried"] == [f"linear, {name}" for name in names]
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fbeta import MCC, Accuracy, Confusion, Cost, FBeta, GMean, Kappa, Precision, tune
-from fbeta.learners import CrossFit, class_weights, costs, cross_fit, solve
+from fbeta.learners import CrossFit, cost_weights, costs, cross_fit, solve
 from fbeta.tables.folds import folds
 
 METRICS = [FBeta(0.5), FBeta(1), FBeta(2), Kappa(), MCC(), GMean(), Accuracy(), Cost(fp=1, fn=20)]
@@ -77,7 +77,7 @@ def test_costs_of_columns():
     n=st.integers(2, 5),
     seed=st.one_of(st.none(), st.integers(0, 99)),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_folds_hold_every_class_evenly(counts, n, seed):
     y = np.repeat(np.arange(len(counts)), counts)
     fold = folds(y, n, seed=seed)
@@ -261,7 +261,7 @@ def test_solve_refuses():
     with pytest.raises(ValueError, match="vector of 0 and 1"):
         solve(logistic, linear, X, y + 1, FBeta(1), fold)
     for weight in (-np.ones(100), np.full(100, np.nan), np.ones(3)):
-        with pytest.raises(ValueError, match="weight must be finite and zero or more, one a row"):
+        with pytest.raises(ValueError, match="weight must be finite and zero or more, one per row"):
             solve(logistic, linear, X, y, FBeta(1), fold, weight)
     for name, value in (("rounds", 0), ("damping", 1.0), ("start", 0.0), ("prevalence", 2.0)):
         with pytest.raises(ValueError, match=name):
@@ -282,7 +282,7 @@ def test_a_formula_that_is_zero_over_zero_at_the_point_is_nan_there():
 
 def test_class_weights_keep_the_total():
     y = np.array([1, 0, 0, 0])
-    w = class_weights(y, 0.2, [1, 2, 3, 4])
+    w = cost_weights(y, 0.2, [1, 2, 3, 4])
     assert w.sum() == pytest.approx(10)
     assert w[0] / w[1] == pytest.approx(0.8 / (2 * 0.2))
 

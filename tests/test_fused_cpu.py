@@ -29,9 +29,6 @@ from fbeta.metrics import Anchors, AnchorTerm
 ROOT = Path(__file__).resolve().parents[1]
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
-settings.register_profile("fbeta", deadline=None, derandomize=True)
-settings.load_profile("fbeta")
-
 
 def test_the_library_is_there_wherever_there_is_a_compiler():
     if COMPILER is None and not cpu.available():

@@ -12,7 +12,7 @@ from fbeta.losses import kernels
 from fbeta.losses.counting import hard_decisions, soft_decisions
 from fbeta.losses.kernels.formula import evaluate
 from fbeta.losses.kernels.plain import PlainRows, SoftScore
-from fbeta.losses.running import Fold
+from fbeta.losses.running import Decay
 from fbeta.losses.surrogate import AnchorTerms, SurrogateElements
 from fbeta.losses.tangent import Pricing, TangentElements
 from fbeta.losses.task import convert
@@ -231,8 +231,8 @@ def test_formulas_are_the_same_on_the_device(m):
             (Pricing(m, 20.0, 1e-4, False, False), (c, seen, fresh, None, None, q)),
             (Pricing(m, 0.0, 1e-4, False, False), (c, seen, fresh, population, None, q)),
             (Pricing(m, 20.0, 1e-4, False, False), (c, seen, fresh, population, numbers(0.4), q)),
-            (Fold(500.0, 0.5), (seen, c)),
-            (Fold(None, 0.5), (seen, c * math.nan)),
+            (Decay(500.0, 0.5), (seen, c)),
+            (Decay(None, 0.5), (seen, c * math.nan)),
         ):
             there = evaluate(formula, *(x if x is None else x.cuda() for x in arguments))
             here = numbers(*evaluate(formula, *arguments))

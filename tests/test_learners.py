@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from scipy import sparse
@@ -11,8 +12,10 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.preprocessing import StandardScaler
 
 from fbeta import FBeta, as_metric, learners, losses
+from fbeta.comparison.judging import judge
+from fbeta.comparison.parts import LoadedPart
 from fbeta.comparison.plan import Part, Split
-from fbeta.comparison.tasks import Task
+from fbeta.comparison.run import fit
 from fbeta.learners import Goal, Rows, models
 from fbeta.learners.models.linear import Linear
 from fbeta.learners.models.mlp import MLP
@@ -20,6 +23,8 @@ from fbeta.learners.network import Network
 from fbeta.learners.solvers import LBFGS, Adam, _stream
 from fbeta.learners.stack import Run, Stack
 from fbeta.sklearn import MetricClassifier
+from fbeta.tables import read_frame
+from fbeta.tables import split as deal
 from fbeta.tables.folds import folds
 
 N, D = 300, 5
@@ -179,10 +184,20 @@ def test_the_same_name_is_the_same_model_everywhere(model, loss):
     estimator.fit(table, Y)
     split = Split(WHOLE, SOME, fold, seed)
     part = Part(model, (loss,), 0, 0)
-    found = Task(part, table, Y, split, as_metric("f2")).train()[loss]
+    found = LoadedPart(part, table, Y, split, as_metric("f2")).train()[loss]
     assert np.allclose(found.inner, estimator.out_of_fold_[:, 0], atol=1e-4)  # scaled twice, so rounded otherwise
     assert found.rounds == estimator.n_iter_
     assert np.allclose(found.outer, estimator._scores(table[SOME])[:, 0], atol=1e-4)
+    decided = judge(found, Y, split, as_metric("f2"), "shrunk")
+    assert np.allclose(decided.probability, estimator.predict_proba(table[SOME])[:, 1], atol=1e-4)
+    assert decided.outcome.cut == pytest.approx(estimator.cuts_[0].value, abs=1e-4)
+    frame = pl.DataFrame({**{f"x{i}": x for i, x in enumerate(table.T)}, "y": Y})
+    rows = read_frame(frame, "y", "1")
+    dealt = PredefinedSplit(deal(rows, 4, seed + 1000).ids)
+    model = fit(rows, metric="f2", models=model, losses=loss, folds=4, seed=seed)
+    estimator.set_params(cv=dealt).fit(table, Y)
+    assert np.allclose(model.of_features(rows.features), estimator.predict_proba(table)[:, 1], atol=1e-4)
+    assert model.cut.value == pytest.approx(estimator.cuts_[0].value, abs=1e-4)
 
 
 def test_a_method_does_not_depend_on_its_company():

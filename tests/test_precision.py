@@ -20,8 +20,6 @@ prevalences = st.floats(1e-6, 1 - 1e-6) | st.sampled_from([1e-6, 0.5, 1 - 1e-6])
 betas = st.floats(0.1, 10)
 extreme = st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=16)
 qs = st.floats(1e-9, 1) | st.sampled_from([0.0, 1e-9, 0.5, 1.0])
-settings.register_profile("fbeta", deadline=None, derandomize=True)
-settings.load_profile("fbeta")
 
 
 def exact_sigmoid(z):

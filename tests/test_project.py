@@ -18,7 +18,7 @@ SOURCE = ROOT / "src" / "fbeta"
 
 # Imports point down, or along a line from right to left; never up. `fbeta` itself is lazy and imports nothing.
 LAYERS = [
-    ["spelling", "writing", "sealed", "extensions", "metrics"],
+    ["spelling", "plain_data", "writing", "sealed", "extensions", "metrics"],
     ["losses", "decisions"],
     ["tables", "datasets", "data"],
     ["learners"],
@@ -28,6 +28,7 @@ LAYERS = [
 ]
 THIRD_PARTY = {
     "spelling": set(),
+    "plain_data": set(),
     "writing": set(),
     "sealed": set(),
     "extensions": set(),
@@ -165,7 +166,9 @@ from fbeta import *
 with contextlib.redirect_stdout(io.StringIO()): help(fbeta)
 print(hasattr(fbeta, "compare"), hasattr(fbeta, "lightning"), hasattr(fbeta, "sklearn"), FBeta(2))
 from fbeta import TangentLoss, compare
-for use in (compare, TangentLoss):
+def own():
+    class Own(TangentLoss): pass
+for use in (compare, TangentLoss, own, lambda: isinstance(1, TangentLoss)):
     try:
         use()
     except ImportError as error:
@@ -174,7 +177,7 @@ for use in (compare, TangentLoss):
     first, *rest = fresh(code).splitlines()
     assert first == "True False False fbeta:beta=2"
     assert "pip install 'fbeta[" in rest[0]
-    assert rest[1] == "fbeta.TangentLoss: fbeta.losses needs PyTorch: pip install 'fbeta[torch]'"
+    assert rest[1:] == ["fbeta.TangentLoss: fbeta.losses needs PyTorch: pip install 'fbeta[torch]'"] * 3
 
 
 def test_a_command_looks_for_other_packages_only_if_it_is_not_the_librarys_own():

@@ -14,6 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from fbeta import MCC, FBeta, RunningConfusion, SoftLoss, SurrogateLoss, TangentLoss, losses
 from fbeta.losses import kernels, ranks
+from waiting import end_rank
 
 STEPS, FEATURES, LABELS = 4, 5, 3
 CASES = {
@@ -94,8 +95,7 @@ def work(rank, world, folder, dtype):
                 loss.train()(z, y, w)
             assert all(torch.equal(v, before[k]) for k, v in loss.state_dict().items())
     torch.save(results, f"{folder}/rank{rank}.pt")
-    dist.barrier()
-    dist.destroy_process_group()
+    end_rank()
 
 
 @pytest.mark.xdist_group("ranks")
@@ -142,8 +142,7 @@ def work_micro(rank, world, folder):
             for p in model.parameters():
                 p -= 0.5 * p.grad
     torch.save((dict(model.module.state_dict()), loss.state_dict()), f"{folder}/rank{rank}.pt")
-    dist.barrier()
-    dist.destroy_process_group()
+    end_rank()
 
 
 @pytest.mark.xdist_group("ranks")
@@ -179,7 +178,7 @@ def work_unequal(rank, world, folder):
     else:
         while not said.exists():
             time.sleep(0.05)
-    dist.destroy_process_group()
+    end_rank(together=False)
 
 
 @pytest.mark.xdist_group("ranks")
@@ -207,8 +206,7 @@ def work_apart(rank, world, folder):
 
     assert copy.deepcopy(together).process_group is pair
     assert pickle.loads(pickle.dumps(together)).process_group is None
-    dist.barrier()
-    dist.destroy_process_group()
+    end_rank()
 
 
 @pytest.mark.xdist_group("ranks")
@@ -258,8 +256,7 @@ def work_mixed(rank, world, folder):
                 state = {k: v.double() for k, v in loss.state_dict().items()}
                 found[kind, plain, name] = value, gradient / world, state
     torch.save(found, f"{folder}/rank{rank}.pt")
-    dist.barrier()
-    dist.destroy_process_group()
+    end_rank()
 
 
 @pytest.mark.xdist_group("ranks")
@@ -296,8 +293,7 @@ def work_evaluation(rank, world, folder):
     assert float(running.confusion.total) == 4 * (rank + 1)
     dist.all_reduce(running.counts)
     assert float(running.confusion.total) == 12
-    dist.barrier()
-    dist.destroy_process_group()
+    end_rank()
 
 
 @pytest.mark.xdist_group("ranks")

@@ -25,6 +25,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from fbeta import MCC, Confusion, FBeta, Recall, SoftLoss, TangentLoss, tune
 from fbeta.lightning import MetricTask
+from waiting import end_rank
 
 ROOT = Path(__file__).resolve().parents[1]
 RECIPES = ROOT / "examples" / "recipes"
@@ -122,8 +123,7 @@ def hugging_face_rank(rank, world, folder, port):
     where = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1"}
     os.environ |= {k: str(v) for k, v in where.items()} | {"MASTER_PORT": str(port)}
     torch.save(change_of_weights(folder, batch=64 // world), f"{folder}/rank{rank}.pt")
-    torch.distributed.barrier()
-    torch.distributed.destroy_process_group()
+    end_rank()
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import threading
 from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
@@ -272,6 +273,10 @@ def test_terminal_shows_markup_as_text():
         (numerals.percent(math.nan), "–"),
         (numerals.count(12345.0), "12,345"),
         (numerals.count(2.5), "2.5"),
+        (numerals.series(["a", "b", "c"]), "a, b and c"),
+        (numerals.series(["a", "b"]), "a and b"),
+        (numerals.series(["a"]), "a"),
+        (numerals.series([]), ""),
         (
             numerals.cells(fbeta.Confusion(tp=39, fp=1, fn=0, tn=1129)),
             "39 true positives, 0 false negatives, 1 false positive, 1,129 true negatives",
@@ -304,9 +309,11 @@ def test_what_the_terminal_draws():
 
 def test_a_bar_counts_and_stays_out_of_files(capsys):
     assert len(bar("epochs", Console(quiet=True)).columns) == 7
+    threads = threading.active_count()
     with progress("training", "epochs") as tick:
         tick(1, 10)
     assert capsys.readouterr().err == ""
+    assert threading.active_count() == threads
 
 
 def test_a_chart_has_places_on_paper():

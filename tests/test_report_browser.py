@@ -1,6 +1,5 @@
 """Pages in a real browser: what people see and press."""
 
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -13,21 +12,7 @@ from fbeta.report.explain.charts import page
 from fbeta.report.numerals import count, fixed, percent
 from made_up_comparison import comparison
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'fbeta[dev]'")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt install chromium"),
-    pytest.mark.xdist_group("browser"),
-]
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
+pytestmark = pytest.mark.xdist_group("browser")
 
 
 @pytest.fixture(scope="module")
@@ -54,29 +39,6 @@ def explained(tmp_path_factory):
 def either(request, file, explained):
     """What holds for every page."""
     return file if request.param == "comparison" else explained
-
-
-@pytest.fixture
-def visit(browser):
-    """Open a file; at the end nothing may have been complained about or asked for."""
-    opened, complaints, requests = [], [], []
-
-    def go(file, *, width=1280, scheme="light"):
-        context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
-        page = context.new_page()
-        page.on("console", lambda m: complaints.append(m.text))
-        page.on("pageerror", lambda e: complaints.append(str(e)))
-        page.on("dialog", lambda d: (complaints.append(d.message), d.dismiss()))
-        page.on("request", lambda r: requests.append(r.url))
-        page.goto(file.as_uri())
-        opened.append((context, file.as_uri()))
-        return page
-
-    yield go
-    for context, _ in opened:
-        context.close()
-    assert complaints == []
-    assert [url for url in requests if not url.startswith("data:")] == [uri for _, uri in opened]
 
 
 def shown(page, name):
@@ -266,13 +228,9 @@ def test_malice_stays_text(visit, tmp_path):
     assert page.locator("#methods tbody tr").count() == 6
 
 
-def test_without_scripts_the_page_is_still_there(browser, file, explained, made):
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(file.as_uri())
+def test_without_scripts_the_page_is_still_there(visit, file, explained, made):
+    page = visit(file, scripts=False)
     assert page.locator("#methods tbody tr").count() == len(made.candidates)
     assert page.locator("svg.chart").first.is_visible()
     assert not page.locator("#steer").is_visible()
-    page.goto(explained.as_uri())
-    assert page.locator("svg.chart").count() == 3
-    context.close()
+    assert visit(explained, scripts=False).locator("svg.chart").count() == 3

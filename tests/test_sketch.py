@@ -23,7 +23,7 @@ def read(rows):
     return np.array(s), np.array(y)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(parts=st.lists(part, min_size=3, max_size=3), bins=st.sampled_from([8, 64, 4096]))
 def test_merging_is_associative_and_commutative(parts, bins):
     a, b, c = (Sketch(bins).add(*read(p)) for p in parts)
@@ -32,7 +32,7 @@ def test_merging_is_associative_and_commutative(parts, bins):
         np.testing.assert_array_equal(other.counts, whole.counts)
 
 
-@settings(max_examples=400 if os.environ.get("CI") else 150, deadline=None)
+@settings(max_examples=400 if os.environ.get("CI") else 150)
 @given(rows=part, bins=st.sampled_from([8, 64, 4096]), m=st.sampled_from(RISING))
 def test_no_more_is_lost_than_it_says(rows, bins, m):
     s, y = read(rows)
@@ -49,7 +49,7 @@ def test_by_default_hardly_anything_is_lost():
     rng = np.random.default_rng(0)
     y = rng.random(300_000) < 0.02
     z = rng.normal(size=y.size) + 2 * y - 3
-    for s, sketch in ((expit(z), Sketch()), (z, Sketch(logits=True))):
+    for s, sketch in ((expit(z), Sketch()), (z, Sketch(kind="logit"))):
         for half in np.array_split(np.arange(y.size), 7):
             sketch = sketch.add(s[half], y[half])
         for m in (FBeta(0.5), FBeta(2), metric("mcc")):
@@ -126,7 +126,7 @@ def test_bad_input():
         Sketch(low=3, high=-3)
     with pytest.raises(ValueError, match="same bins merge"):
         Sketch(8).merge(Sketch(16))
-    with pytest.raises(ValueError, match=r"Sketch\(logits=True\)"):
+    with pytest.raises(ValueError, match=r"Sketch\(kind='logit'\)"):
         Sketch().add([3.0], [1])
     with pytest.raises(ValueError, match="no rows"):
         Sketch().tune(FBeta(1))

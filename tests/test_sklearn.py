@@ -757,5 +757,13 @@ def test_a_chosen_positive_class_changes_decisions_and_not_the_order_of_columns(
 def test_one_weight_for_all_rows(cancer):
     X, Z, y, _ = cancer
     for estimator in estimators():
-        weighted = clone(estimator).fit(X, y, sample_weight=1.0)
-        assert np.allclose(weighted.decision_function(Z), clone(estimator).fit(X, y).decision_function(Z))
+        weighted, plain = clone(estimator).fit(X, y, sample_weight=1.0), clone(estimator).fit(X, y)
+        assert np.allclose(weighted.decision_function(Z), plain.decision_function(Z))
+        assert plain.score(X, y, sample_weight=2.0) == pytest.approx(plain.score(X, y))
+        with pytest.raises(ValueError, match="sample_weight holds numbers; got 'balanced'"):
+            plain.score(X, y, sample_weight="balanced")
+
+
+def test_chance_is_free_unless_it_is_fixed():
+    for estimator in (MetricClassifier(), ThresholdClassifier(logistic()), TangentMetaClassifier(logistic())):
+        assert estimator.random_state is None

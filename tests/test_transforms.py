@@ -9,7 +9,7 @@ import torch
 import torch.autograd.forward_ad as forward_ad
 
 from catalogue import LOSSES, batch
-from fbeta import FBeta, RunningConfusion, SoftLoss, SurrogateLoss, TangentLoss, losses
+from fbeta import Confusion, FBeta, RunningConfusion, SoftLoss, SurrogateLoss, TangentLoss, losses, tune
 from fbeta.losses import kernels
 from fbeta.spelling import import_modules
 
@@ -100,6 +100,21 @@ def test_views_with_torchs_negative_bit(case, path):
         same(case.make()(turned, y), case.make()(z, y))
     same(case.make()(z, torch._neg_view(-y)), case.make()(z, y))
     same(case.make()(z, y, torch._neg_view(-y)), case.make()(z, y, y))
+
+
+def test_cuts_of_views_with_torchs_negative_bit():
+    z, y = batch(40, dtype=torch.float32)
+    turned = torch._neg_view(-z)
+    assert tune(turned, y, "f1") == tune(z, y, "f1")
+    assert Confusion.from_scores(turned, y.tolist(), cut=0.0) == Confusion.from_scores(z.numpy(), y, cut=0.0)
+
+
+@pytest.mark.parametrize("loss", [SurrogateLoss, TangentLoss, SoftLoss])
+def test_made_in_inference_mode(loss):
+    with torch.inference_mode():
+        made = loss(FBeta(1), prevalence=0.1)
+    z, y = batch(40, dtype=torch.float32)
+    same(made(z, y), loss(FBeta(1), prevalence=0.1)(z, y))
 
 
 # Limits of the losses where a logit is infinite: what C and Triton give, torch gives too.
@@ -221,6 +236,8 @@ def test_counts_by_class():
         assert float(loss.prevalence) == 0.1
     many = TangentLoss(FBeta(1), class_counts={2: 5, 0: 80, 1: 15}, task="multiclass", num_labels=3)
     assert many.prevalence.tolist() == [0.8, 0.15, 0.05]
+    with pytest.raises(ValueError, match="class_counts is a pair"):
+        SurrogateLoss(FBeta(1), class_counts={90, 10})  # a set has no order
     labels = {"task": "multilabel", "num_labels": 2}
     assert SoftLoss(FBeta(1), class_counts={0: [9, 8], 1: [1, 2]}, **labels).prevalence.tolist() == [0.1, 0.2]
 

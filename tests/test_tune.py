@@ -42,7 +42,7 @@ def brute_force(s, y, w, m, subject_to=(), budget=None, prevalence=None):
     return best
 
 
-@settings(max_examples=CASES, deadline=None)
+@settings(max_examples=CASES)
 @given(
     rows=rows(),
     m=st.sampled_from(NAMED),
@@ -74,7 +74,7 @@ def test_exact_equals_brute_force(rows, m, least, budget, weighted, prevalence):
     assert budget is None or at.tp + at.fp <= budget + 1e-9
 
 
-@settings(max_examples=CASES // 5, deadline=None)
+@settings(max_examples=CASES // 5)
 @given(rows=rows(st.floats(-10, 10, width=32)), dtype=st.sampled_from(["float32", "float64"]))
 def test_labels_and_weights_of_one_count_alike(rows, dtype):
     """Rows of weight one take a path of their own, which sorts values instead of positions."""

@@ -52,7 +52,7 @@ def test_warnings_name_the_column():
     assert "Column 2: Only" in tune(s, y, FBeta(1)).warning
 
 
-@settings(max_examples=300 if os.environ.get("CI") else 80, deadline=None)
+@settings(max_examples=300 if os.environ.get("CI") else 80)
 @given(
     data=st.integers(1, 6).flatmap(
         lambda n: st.lists(

@@ -88,8 +88,10 @@ class _Missing:
         self._name, self._why = name, why
         self.__doc__ = f"Not available: {why}"
 
-    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise ImportError(f"fbeta.{self._name}: {self._why}")
+
+    __call__ = __mro_entries__ = __instancecheck__ = _refuse
 
     def __repr__(self) -> str:
         return f"<fbeta.{self._name}, not available: {self._why}>"

@@ -25,8 +25,7 @@ from fbeta.losses.counting import cells, hard_decisions
 from fbeta.losses.kernels.plain import PlainRows
 from fbeta.losses.running import RunningConfusion
 from fbeta.losses.task import Batch
-from fbeta.metrics import Confusion, Metric
-from fbeta.metrics import metric as read_metric
+from fbeta.metrics import Confusion, Metric, as_metric
 
 __all__ = ["MetricTask", "Prediction"]
 
@@ -106,7 +105,7 @@ class MetricTask(L.LightningModule):
         if made.reduction == "none":
             raise ValueError("MetricTask needs a loss that is one number: reduction='mean' or 'sum'.")
         self.model, self.loss = model, made
-        self.metric: Metric = made.target_metric if metric is None else read_metric(metric)
+        self.metric: Metric = made.target_metric if metric is None else as_metric(metric)
         #: What the metric is called in logs: letters, digits and underscores, as file names of checkpoints like it.
         self.metric_name = re.sub(r"\W+", "_", re.sub(r"\w+=", "", str(self.metric))).strip("_")
         self.optimizer = partial(torch.optim.AdamW, lr=1e-3) if optimizer is None else optimizer
@@ -133,7 +132,7 @@ class MetricTask(L.LightningModule):
         return self.model(inputs)  # type: ignore[no-any-return]
 
     def score(self, logits: Tensor) -> Tensor:
-        """One logit a decision, in at least single precision."""
+        """One logit per decision, in at least single precision."""
         z = logits.to(torch.promote_types(logits.dtype, torch.float32))
         return z[:, 1] - z[:, 0] if self.loss.task == "softmax2" else z
 
@@ -190,7 +189,7 @@ class MetricTask(L.LightningModule):
             column = [x[kept, k].cpu() for x in rows]
             # One class alone would send the cut to infinity, NaN and infinite scores nowhere: they leave it as it was.
             if 0 < column[1].sum() < len(column[1]) and column[0].isfinite().all():
-                best = tune(column[0], column[1], self.metric, column[2]).value
+                best = tune(column[0], column[1], self.metric, column[2], kind="logit").value
                 self.cut.view(-1)[k] = best
         self._report("val", rows)
         loss, fitting = self.loss, self.trainer.state.fn == "fit"  # `trainer.validate` alone changes no loss
@@ -211,7 +210,7 @@ class MetricTask(L.LightningModule):
         return Prediction(score, self.decide(score))
 
     def _gather(self, loader: Any) -> Batch | None:
-        """All rows that all ranks collected, one column a cut; None where there are none."""
+        """All rows that all ranks collected, one column per cut; None where there are none."""
         wide = self.loss.num_labels if self.loss.columns else 1
         if self._seen:
             mine = _without_repeats(torch.cat(self._seen), loader).reshape(-1, wide or 1, 3)
@@ -273,9 +272,9 @@ def _remember(task: MetricTask, metric: Any, options: dict[str, Any]) -> None:
     """Keep what is plain data as hyperparameters, so that a checkpoint needs only the network."""
     kept = {name: _plain(value) for name, value in options.items() if name != "process_group"}
     if metric is not None:
-        given = read_metric(metric)
+        given = as_metric(metric)
         try:
-            if read_metric(str(given)) == given:
+            if as_metric(str(given)) == given:
                 kept["metric"] = str(given)
         except ValueError:
             pass  # a function of the user's own: `load_from_checkpoint(…, metric=…)` names it again

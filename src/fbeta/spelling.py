@@ -11,7 +11,7 @@ from typing import Any
 def did_you_mean(name: str, choices: Iterable[str], most: int = 1, ask: str = "Did you mean") -> str:
     """A question that names what is most similar but for capitals, with a blank before it, or nothing."""
     by_case = {choice.casefold(): choice for choice in choices}
-    near = difflib.get_close_matches(name.casefold(), by_case, n=most)
+    near = difflib.get_close_matches(str(name).casefold(), by_case, n=most)
     return f" {ask} {' or '.join(repr(by_case[key]) for key in near)}?" if near else ""
 
 

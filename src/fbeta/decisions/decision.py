@@ -22,6 +22,8 @@ from fbeta.metrics import Metric, as_metric, title
 FLAT = 1e-6
 #: Log odds that stand for a cut that calls all or none, where a margin must be finite.
 FAR = 1e9
+#: No slope and no offset that was learnt comes near; log odds stay finite.
+MOST = 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,11 +201,11 @@ class Decision:
             raise ValueError(f"this is no decision ({error!r:.80})") from error
         if kind not in KINDS or len(lines) != len(cuts) or not cuts or (len(cuts) > 1 and not several):
             raise ValueError("its decision is incomplete")
-        if not all(math.isfinite(a) and math.isfinite(b) and a >= 0 for a, b in lines):
+        if not all(0 <= a <= MOST and abs(b) <= MOST for a, b in lines):
             raise ValueError("its calibration is no rising line")
         if any(np.ndim(cut.value) or math.isnan(cut.value) for cut in cuts):
             raise ValueError("its cut is no number")
-        if values is not None and not (values.gain.shape == values.offset.shape == (len(cuts),)):
+        if values is not None and not (several and values.gain.shape == values.offset.shape == (len(cuts),)):
             raise ValueError("its gains do not fit its classes")
         platts = tuple(Platt(a, b, of_logits) for a, b in lines)
         return cls(kind, platts, cuts, cuts[0].metric, values, several)

@@ -19,7 +19,7 @@ SMALLEST, LARGEST = 1e-100, 1e100
 def read_array(name: str, x: Any, dtype: Any = None) -> NDArray[Any]:
     """Read what a user hands in, tensors included, as an array of numbers, by default of their own type."""
     if hasattr(x, "detach"):
-        x = x.detach().cpu()
+        x = x.detach().cpu().resolve_neg()  # NumPy does not know torch's negative bit
         x = x.float() if "bfloat16" in str(x.dtype) else x  # a type that NumPy does not have
     found = np.asarray(x)
     if found.dtype.kind not in "biuf":
@@ -62,17 +62,18 @@ def read_rows(
 
 
 def read_kind(kind: str | None, low: float, high: float, *, matters: bool) -> str:
-    """The kind that was said, checked; or the one assumed from the range, said aloud where the answer `matters`."""
+    """The kind that was said, checked; where it `matters` and was not said, the one assumed from the range, aloud."""
     inside = low >= 0 and high <= 1
+    if kind is None and not matters:
+        return "score"
     if kind is None:
-        if matters:
-            assumed, why = ("probabilities", "all") if inside else ("logits", "not all")
-            warnings.warn(
-                f"Nobody said what the scores are: they were taken for {assumed}, because {why} of them lie in [0, 1]. "
-                "Say kind='probability', 'logit' or 'score'.",
-                UserWarning,
-                stacklevel=3,
-            )
+        assumed, why = ("probabilities", "all") if inside else ("logits", "not all")
+        warnings.warn(
+            f"The scores were taken for {assumed}, because {why} of them lie in [0, 1]; say what they are: "
+            "kind='probability', 'logit' or 'score'.",
+            UserWarning,
+            stacklevel=3,
+        )
         return "probability" if inside else "logit"
     if kind not in KINDS:
         hint = did_you_mean(str(kind), KINDS)

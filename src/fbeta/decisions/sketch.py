@@ -55,7 +55,7 @@ class Sketch:
 
     which `lost` computes from the sketch alone. 4,096 bins (128 kB) resolve 1 % of the odds between 2e-9 and 1 − 2e-9;
     what lies beyond is one bin at each end. Without weights, and with targets 0 and 1, merging is exact: associative
-    and commutative to the bit. `logits=True` for scores that are logits (or any numbers between `low` and `high`).
+    and commutative to the bit. `kind` is "probability", or "logit" for logits (and any numbers from `low` to `high`).
 
     Randomised quantile sketches (KLL, t-digest) adapt to the scores, but merge in an order-dependent way and bound
     ranks, not the score: for a metric of rare positives that says little.
@@ -69,7 +69,7 @@ class Sketch:
     bins: int = 4096
     low: float = -20.0
     high: float = 20.0
-    logits: bool = False
+    kind: str = "probability"
     counts: Vector = field(default_factory=lambda: np.empty((_PARTS, 0)), repr=False)
 
     def __post_init__(self) -> None:
@@ -77,6 +77,8 @@ class Sketch:
             raise ValueError(f"bins must be a whole number from 4; got {self.bins!r}.")
         if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
             raise ValueError(f"low < high must be finite logits; got {self.low!r} and {self.high!r}.")
+        if self.kind not in ("probability", "logit"):
+            raise ValueError(f"kind must be 'probability' or 'logit'; got {self.kind!r}.")
         counts = np.asarray(self.counts, dtype=np.float64)
         if counts.size == 0:
             counts = np.zeros((_PARTS, self.bins))
@@ -88,7 +90,7 @@ class Sketch:
     def edges(self) -> Vector:
         """The scores at which bins begin, all but the lowest bin's, which has no end."""
         x = np.linspace(self.low, self.high, self.bins - 1)
-        edges: Vector = x if self.logits else sigmoid(x)
+        edges: Vector = x if self.kind == "logit" else sigmoid(x)
         return edges
 
     def add(self, scores: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None) -> Sketch:
@@ -97,8 +99,8 @@ class Sketch:
         Shape: inputs ``(n,)``.
         """
         s, y, w = read_rows(scores, target, weight)
-        if not self.logits and not ((s >= 0) & (s <= 1)).all():
-            raise ValueError("Scores outside [0, 1] are no probabilities; for logits use Sketch(logits=True).")
+        if self.kind == "probability" and not ((s >= 0) & (s <= 1)).all():
+            raise ValueError("Scores outside [0, 1] are not probabilities; for logits use Sketch(kind='logit').")
         at = np.searchsorted(self.edges, s.astype(np.float64, copy=False), side="right")
         v = np.ones(s.size) if w is None else w
         parts = v * y, v * (1 - y), np.ones(s.size), v * v
@@ -157,11 +159,10 @@ class Sketch:
         ends = np.concatenate([self.edges[::-1], [-np.inf]])
         x = np.linspace(self.low, self.high, self.bins - 1)
         middles = np.concatenate([[x[0]], (x[1:] + x[:-1]) / 2, [x[-1]]])[::-1]
-        scores = (middles if self.logits else sigmoid(middles))[filled]
+        scores = (middles if self.kind == "logit" else sigmoid(middles))[filled]
         tp, fp, called = (np.append(0.0, np.cumsum(part[filled])) for part in (hit, miss, rows))
         share = float(hit.sum() + miss.sum()) / squares.sum() if squares.sum() > 0 else 1.0
-        kind = "logit" if self.logits else "probability"
-        return _Binned(scores, tp, fp, called.astype(np.int64), share, kind=kind, ends=ends[filled])
+        return _Binned(scores, tp, fp, called.astype(np.int64), share, kind=self.kind, ends=ends[filled])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: the grid, and the bins that hold rows."""
@@ -177,7 +178,7 @@ class Sketch:
         True
         """
         try:
-            made = cls(int(data["bins"]), float(data["low"]), float(data["high"]), bool(data["logits"]))
+            made = cls(int(data["bins"]), float(data["low"]), float(data["high"]), str(data["kind"]))
             counts = np.zeros_like(made.counts)
             filled, found = np.array(data["filled"], dtype=np.int64), np.array(data["counts"], dtype=float)
             if found.shape != (_PARTS, filled.size):
@@ -190,4 +191,4 @@ class Sketch:
     @property
     def _grid(self) -> dict[str, Any]:
         low, high = float(self.low), float(self.high)
-        return {"bins": int(self.bins), "low": low, "high": high, "logits": self.logits}
+        return {"bins": int(self.bins), "low": low, "high": high, "kind": self.kind}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -189,12 +190,15 @@ class Steps:
 def score_cells(metric: Metric, c: Confusion) -> Vector:
     """Score arrays of cells, one by one where a user's formula takes only numbers; NaN where it is 0/0."""
     cells = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in c))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         try:
             found = metric(Confusion(*(x[()] for x in cells)))
         except (TypeError, ValueError, ArithmeticError):
-            each = zip(*(x.ravel() for x in cells), strict=True)
-            found = np.reshape([_score(metric, Confusion(*x)) for x in each], cells[0].shape)
+            each = [Confusion(*x) for x in zip(*(x.ravel() for x in cells), strict=True)]
+            found = np.reshape([_score(metric, c) for c in each], cells[0].shape)
+            if np.isnan(found).all():  # a formula that never has a value says why
+                with suppress(ArithmeticError):
+                    metric(each[0])
     return np.broadcast_to(np.asarray(found, dtype=np.float64), cells[0].shape)
 
 
@@ -207,7 +211,7 @@ def count_columns(called: NDArray[Any], target: NDArray[Any], weight: Any = None
 def _score(metric: Metric, c: Confusion) -> float:
     try:
         return float(metric(c))
-    except ArithmeticError:
+    except (ArithmeticError, ValueError):  # such as math.sqrt of a negative number
         return np.nan
 
 

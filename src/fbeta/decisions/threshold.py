@@ -15,6 +15,7 @@ from fbeta.decisions.inputs import read_array
 from fbeta.decisions.interval import Evidence, Interval
 from fbeta.metrics import Confusion, Metric, as_metric, check_prevalence
 from fbeta.metrics.confusion import called
+from fbeta.plain_data import to_plain
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,17 +160,17 @@ class Threshold:
         """
         interval = self.interval
         return {
-            "value": _plain(self.value),
-            "score": _plain(self.score),
+            "value": to_plain(self.value),
+            "score": to_plain(self.score),
             "n_positive": int(self.n_positive),
             "kind": self.kind,
             "rule": self.rule,
             "metric": None if self.metric is None else str(self.metric),
             "counts": None if self.counts is None else [float(x) for x in self.counts],
-            "prevalence": _plain(self.prevalence),
+            "prevalence": to_plain(self.prevalence),
             "warning": self.warning,
             "columns": [c.to_dict() for c in self.columns],
-            "interval": None if interval is None else {name: _plain(x) for name, x in vars(interval).items()},
+            "interval": None if interval is None else to_plain(vars(interval)),
         }
 
     @classmethod
@@ -192,24 +193,15 @@ class Threshold:
             kind=str(data.get("kind", "score")),
             rule=str(data.get("rule", "exact")),
             metric=metric,
-            counts=None if counts is None else Confusion(*counts),
+            counts=None if counts is None else Confusion(*map(float, counts)),
             prevalence=_read(data.get("prevalence")),
-            warning=data.get("warning"),
+            warning=None if data.get("warning") is None else str(data["warning"]),
             columns=tuple(cls.from_dict(c) for c in data.get("columns", ())),
         )
         if interval is not None:
-            score, cut = (tuple(map(_read, interval[name])) for name in ("score", "cut"))
-            made.__dict__["interval"] = Interval(score, cut, float(interval["level"]))
+            (low, high), (below, above) = interval["score"], map(_read, interval["cut"])
+            made.__dict__["interval"] = Interval((float(low), float(high)), (below, above), float(interval["level"]))
         return made
-
-
-def _plain(x: Any) -> Any:
-    """Numbers and lists that JSON knows."""
-    if x is None:
-        return None
-    if isinstance(x, tuple | list | np.ndarray):
-        return [_plain(v) for v in x]
-    return float(x) if math.isfinite(x) else str(float(x))
 
 
 def _read(x: Any) -> Any:

@@ -35,7 +35,7 @@ def tune(
     Of equal scores the cut with the fewest positives wins. Never tune on rows the model was fitted to.
 
     - `kind`: what the scores are: "probability", "logit", or "score" for any other number. Rules other than
-      "exact" depend on it; if it is not said, a warning tells what was assumed.
+      "exact" depend on it; if they are not told, a warning says what was assumed.
     - `rule`: "exact", "plugin", "shrunk" (better with few positives), "constant", or a `Rule`; see
       `fbeta.decisions.rules`.
     - `subject_to`: metrics that must reach a value on these rows, as ``{"recall": 0.9}``.

@@ -227,6 +227,7 @@ class RowLoss(Loss):
         return loss if totals is None else reported(loss, totals[0] * unit)
 
 
+@torch.inference_mode(False)
 @torch.enable_grad()
 def check_formula(metric: Metric) -> None:
     """Refuse a user's formula that cannot take tensors, before it turns a gradient into a wrong number."""

@@ -61,7 +61,7 @@ def read_counts(class_counts: Any, reader: Reader) -> tuple[Array, Array]:
             n1 = _numbers(class_counts)
             n0 = n1.sum() - n1
         else:
-            n0, n1 = (_numbers(n) for n in class_counts)
+            n0, n1 = (_numbers(class_counts[k]) for k in range(len(class_counts)))  # a set has no order
     except (TypeError, ValueError) as error:
         raise ValueError(
             "class_counts is a pair (negatives, positives), each a number or one per label (for multi-class one "

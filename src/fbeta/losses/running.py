@@ -17,7 +17,7 @@ from fbeta.metrics import Confusion
 
 
 @dataclass(frozen=True)
-class Fold:
+class Decay:
     """The formula of one step: what is kept of the counts, and what was found added to it.
 
     A column with a count that is not finite is left as it was: one overflowed step must not stay for good.
@@ -91,7 +91,7 @@ class RunningConfusion(PreciseModule):
             raise ValueError(
                 f"accumulate is the number of micro-batches in a step, or None to call step(); got {accumulate!r}."
             )
-        self.fold, self.soft = Fold(memory, damping), counts == "soft"
+        self.decay, self.soft = Decay(memory, damping), counts == "soft"
         self.process_group, self.sync, self.accumulate = process_group, sync, accumulate
         shape = (4, *self.reader.shape)
         # Double precision: at a prevalence of 1e-6 a few hundred positives come with 1e8 negatives.
@@ -126,7 +126,7 @@ class RunningConfusion(PreciseModule):
     @property
     def memory(self) -> float | None:
         """The memory, in positives."""
-        return self.fold.memory
+        return self.decay.memory
 
     @property
     def confusion(self) -> Confusion:
@@ -158,7 +158,7 @@ class RunningConfusion(PreciseModule):
         counts = self.counts
         if isinstance(found, Tensor):
             found = found.to(counts.dtype).reshape(counts.shape)
-        evaluate(self.fold, counts, found, columns=counts.ndim > 1, out=counts)
+        evaluate(self.decay, counts, found, columns=counts.ndim > 1, out=counts)
 
     @torch.no_grad()
     def set(self, confusion: Confusion) -> None:

@@ -77,7 +77,7 @@ class Confusion:
         Confusion(tp=1.0, fp=1.0, fn=0.0, tn=1.0)
         """
         scores, target, weight = _alike(scores=scores, target=target, weight=weight)
-        cut = _cut_for(scores, getattr(cut, "value", cut))
+        cut = _cut_for(scores, cut)
         if bool((scores != scores).any()):
             raise ValueError("scores hold NaN, which no cut can decide; drop or impute those rows first.")
         return cls.from_predictions(called(scores, cut) * 1.0, target, weight, axis=axis)
@@ -177,7 +177,8 @@ def root(x: Cell) -> Cell:
 
 def _cut_for(scores: Cell, cut: Any) -> Cell:
     """Read a cut, or one per column, as what can be compared with these scores."""
-    if not hasattr(cut, "__len__") and getattr(cut, "ndim", 0) == 0:
+    cut = getattr(cut, "value", cut)
+    if getattr(cut, "ndim", 0) == 0 and not isinstance(cut, list | tuple):
         if cut != cut:
             raise ValueError("cut is NaN; give a number, or ±inf for none or all.")
         return float(cut)
@@ -202,7 +203,7 @@ def _alike(**named: Cell | None) -> tuple[Any, ...]:
 
         try:
             read = {
-                name: np.asarray(x.detach().cpu() if hasattr(x, "detach") else x, dtype=np.float64)
+                name: np.asarray(x.detach().cpu().resolve_neg() if hasattr(x, "detach") else x, dtype=np.float64)
                 for name, x in given.items()
             }
         except (TypeError, ValueError) as error:

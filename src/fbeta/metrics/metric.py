@@ -33,7 +33,7 @@ class Metric(ABC):
     Pole(x=-2.0, y=0.0, slope=nan)
     """
 
-    #: Every metric by the name that `metric()` reads, filled as classes are defined.
+    #: Every metric by the name that `as_metric` reads, filled as classes are defined.
     registry: ClassVar[dict[str, type[Metric]]] = {}
 
     #: The formula as one line of text, for people; empty if nobody wrote one.
@@ -197,7 +197,7 @@ class Metric(ABC):
         return None
 
     def __str__(self) -> str:
-        """Write the spec that `metric()` reads."""
+        """Write the spec that `as_metric` reads."""
         given = ",".join(f"{f.name}={_number(getattr(self, f.name))}" for f in fields(self))
         name = type(self).__name__.lower()
         return f"{name}:{given}" if given else name

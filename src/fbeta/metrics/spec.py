@@ -62,7 +62,7 @@ def as_metric(spec: Metric | str | Callable[[Any, Any, Any, Any], Any]) -> Metri
     name, _, options = spec.strip().partition(":")
     key = key_of(name)
     if key not in Metric.registry:
-        short = re.fullmatch(r"f(\d*\.?\d+)", key)
+        short = re.fullmatch(r"f(\d+(?:\.\d+)?|\.\d+)", key)  # in one way only: long names must not take for ever
         if short and not options:
             return FBeta(float(short[1]))
         key = OTHER_NAMES.get(key, key)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fbeta.decisions.steps import score_cells
 from fbeta.metrics import Confusion, Metric
 from fbeta.report import level_lines
 from fbeta.report.chart import Chart, Line, Mark, Pair, window
@@ -54,7 +55,7 @@ def slider(row: MethodRow, metric: Metric, most: int = 400) -> Slider | None:
         _, spread = np.unique(np.floor(way * most / 4), return_index=True)
         kept = np.union1d(spread, [0, *marked, len(cut) - 1])
     tp, fp = tp[kept], fp[kept]
-    found = level_lines.scores(metric, Confusion(tp, fp, o.positives - tp, o.negatives - fp))
+    found = score_cells(metric, Confusion(tp, fp, o.positives - tp, o.negatives - fp))
     own, half = np.searchsorted(kept, marked).tolist()
     return Slider(cut[kept].tolist(), tp.tolist(), fp.tolist(), found.tolist(), o.positives, o.negatives, own, half)
 
@@ -73,7 +74,7 @@ def roc(rows: Rows, sliders: Sliders, metric: Metric, prevalence: float, title: 
         fpr, tpr = row.pooled.fpr, row.pooled.tpr
         _mark(chart, row, (fpr, tpr), f" with its cuts: FPR {short(fpr, 3)}, TPR {short(tpr, 3)}")
         if row.winner and fpr < right:
-            score = float(level_lines.scores(metric, row.pooled))
+            score = float(score_cells(metric, row.pooled))
             through = level_lines.level_line(metric, prevalence, score, right)
             note = f"{title} {fixed(score)}, as the chosen method"
             chart.lines.insert(0, Line(through.points, "level own", note))

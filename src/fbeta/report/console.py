@@ -52,7 +52,8 @@ def bar(unit: str, console: Console) -> Progress:
 def progress(what: str, unit: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on the terminal, not in files: what the `with` yields is told how much of how much is done (0: unknown)."""
     console = Console(stderr=True)
-    with bar(unit, console) as shown:
-        shown.disable = not console.is_terminal
+    shown = bar(unit, console)
+    shown.disable = not console.is_terminal  # before it starts: what is off is not stopped either
+    with shown:
         at = shown.add_task(what)
         yield lambda done, of: shown.update(at, completed=done, total=of or None)

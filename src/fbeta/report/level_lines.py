@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fbeta.decisions.steps import score_cells
 from fbeta.metrics import Confusion, Metric
 from fbeta.report.chart import Chart, Label, Line, Pair
 from fbeta.report.numerals import short
@@ -21,28 +22,10 @@ class LevelLine(NamedTuple):
     points: tuple[Pair, ...]
 
 
-def scores(metric: Metric, c: Confusion) -> Array:
-    """The score of each confusion matrix; NaN where a formula of the user's own has no value."""
-
-    def score(*cells: float) -> float:
-        try:
-            return float(metric(Confusion(*cells)))
-        except (ArithmeticError, ValueError):
-            return math.nan
-
-    with np.errstate(all="ignore"):
-        try:
-            found = np.asarray(metric(c), np.float64)
-        except (ArithmeticError, TypeError, ValueError):
-            # Written for single numbers, with math.sqrt or an if.
-            found = np.vectorize(score, otypes=[np.float64])(*(np.asarray(cell, object) for cell in c))
-    return np.broadcast_to(found, np.shape(c.tp))
-
-
 def level_lines(metric: Metric, prevalence: float, right: float = 1.0, n: int = 9) -> list[LevelLine]:
     """About `n` lines with round scores, spread evenly over the way from the corner (0, 1) to (`right`, 0)."""
     way = (np.arange(n) + 0.5) / n
-    met = scores(metric, Confusion.from_rates(right * way, 1 - way, prevalence))
+    met = score_cells(metric, Confusion.from_rates(right * way, 1 - way, prevalence))
     lines = [level_line(metric, prevalence, score, right) for score in dict.fromkeys(_rounded(met))]
     return [line for line in lines if len(line.points) > 1]
 
@@ -56,7 +39,7 @@ def level_line(metric: Metric, prevalence: float, score: float, right: float = 1
     def at(share: Array) -> Array:
         """Scores after this share of each way."""
         u, t = start + share * (end - start)
-        return scores(metric, Confusion.from_rates(right * u, t, prevalence))
+        return score_cells(metric, Confusion.from_rates(right * u, t, prevalence))
 
     low, high = np.zeros(2 * n + 2), np.ones(2 * n + 2)
     meets = (at(low) < at(high)) & (at(low) <= score) & (score <= at(high))

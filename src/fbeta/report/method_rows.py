@@ -121,8 +121,7 @@ def protocol(comparison: Comparison) -> str:
         parts.append(f"{comparison.seeds} outer split{'s' * (comparison.seeds != 1)}")
     if comparison.folds:
         parts.append(f"{comparison.folds} inner folds, the same for every method")
-    listed = ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]
-    fixed = f"Fixed before training: {listed}."
+    fixed = f"Fixed before training: {numerals.series(parts)}."
     if not comparison.candidates:
         return fixed
     also = " or the choice behind the recommendation" if comparison.choice else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -79,7 +80,12 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def clean(text: str) -> str:
-    """Text from the data that is safe to show: control characters, and those that turn the reading order, become �."""
-    unsafe = {x for x in text if unicodedata.category(x) in ("Cc", "Cf", "Cs")} - {"\n", "\t"}
-    return text.translate({ord(x): "�" for x in unsafe})
+def series(items: Sequence[str]) -> str:
+    """Things in a sentence: "a", "a and b", "a, b and c"."""
+    return " and ".join(filter(None, (", ".join(items[:-1]), *items[-1:])))
+
+
+def clean(text: str, instead: Callable[[str], str] = lambda letter: "�") -> str:
+    """Text from the data, safe to show: without line ends, controls, and marks that turn the order of reading."""
+    unsafe = {x for x in set(text) if unicodedata.category(x) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
+    return text.translate({ord(x): instead(x) for x in unsafe})

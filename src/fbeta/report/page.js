@@ -16,7 +16,7 @@ systemIsDark.addEventListener("change", nameTheme);
 nameTheme();
 
 // The title of a part of a picture, below it: a finger cannot hover, and a browser waits before it shows a title.
-all("figure").forEach((figure) => {
+all("figure:has(svg)").forEach((figure) => {
   const readout = figure.appendChild(document.createElement("p"));
   readout.className = "readout";
   figure.addEventListener("pointerover", (event) => {

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -18,9 +19,9 @@ from fbeta.report.numerals import clean
 from fbeta.writing import replacing
 
 
-def page(title: str, body: str, *, footer: str = "", script: str = "", data: Any = None) -> str:
+def page(title: str, body: str, *, footer: str = "", style: str = "", script: str = "", data: Any = None) -> str:
     """Compose a page that may fetch nothing and runs `page.js` and `script` alone, which finds `data` as JSON."""
-    style, script = resource("page.css"), resource("page.js") + script
+    style, script = resource("page.css") + style, resource("page.js") + script
     policy = f"default-src 'none'; img-src data:; script-src {_hash(script)}; style-src {_hash(style)}"
     packed = None if data is None else htmlsafe_json_dumps(data, separators=(",", ":"), allow_nan=False)
     ours = {"policy": policy, "style": Markup(style), "script": Markup(script), "data": packed}
@@ -36,6 +37,11 @@ def write(text: str, path: str | Path) -> None:
 def fill(template: str, **values: Any) -> Markup:
     """Fill a jinja2 template; what is no `Markup` may come from the data, so it is cleaned and escaped."""
     return Markup(_compiled(template).render(values))
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]], left: int) -> Markup:
+    """A table whose first `left` columns are text and the others numbers; a wide one scrolls by itself."""
+    return fill(resource("table.html"), rows=[head, *rows], left=left)
 
 
 def resource(name: str) -> str:

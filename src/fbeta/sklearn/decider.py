@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from fbeta.decisions import Decision, Platt, Threshold
 from fbeta.learners import take
 from fbeta.metrics import as_metric
-from fbeta.sklearn.labels import Array, Labels, inner_folds, read_y
+from fbeta.sklearn.labels import Array, Labels, inner_folds, read_weight, read_y
 from fbeta.sklearn.scoring import metric_of
 
 
@@ -240,22 +240,6 @@ def of_rows(value: Any, numbers: NDArray[np.int64], rows: int) -> Any:
     if not per_row or len(numbers) == rows:
         return value
     return take(value if hasattr(value, "iloc") else np.asarray(value), numbers)
-
-
-def read_weight(sample_weight: Any, rows: int) -> Array:
-    """Check row weights: one number for all or one per row, finite, none negative, not all zero."""
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.ndim == 0:
-        weight = np.full(rows, float(weight))
-    if weight.ndim != 1:
-        raise ValueError(f"Sample weights must be 1D array or scalar; got shape {weight.shape}.")
-    if weight.shape != (rows,):
-        raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(rows,)}!")
-    if not (np.isfinite(weight).all() and (weight >= 0).all()):
-        raise ValueError("sample_weight must be finite and zero or more.")
-    if not (weight > 0).any():
-        raise ValueError("Sample weights must contain at least one non-zero number.")
-    return weight
 
 
 def indexable(X: Any) -> Any:

@@ -223,3 +223,22 @@ def _check_labels(y: NDArray[Any]) -> None:
                     f"Label {k} has {number} row{'s' * (number != 1)} {kind} it, too few for 2 folds with 2 in each: "
                     "bring at least 4 such rows, or leave the label out."
                 )
+
+
+def read_weight(sample_weight: Any, rows: int) -> Array:
+    """Check row weights: one number for all or one per row, finite, none negative, not all zero."""
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight holds numbers; got {sample_weight!r:.60}.") from error
+    if weight.ndim == 0:
+        weight = np.full(rows, float(weight))
+    if weight.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar; got shape {weight.shape}.")
+    if weight.shape != (rows,):
+        raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(rows,)}!")
+    if not (np.isfinite(weight).all() and (weight >= 0).all()):
+        raise ValueError("sample_weight must be finite and zero or more.")
+    if not (weight > 0).any():
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return weight

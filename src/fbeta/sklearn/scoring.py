@@ -5,16 +5,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import make_scorer
-from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
 from fbeta.decisions.steps import count_columns
 from fbeta.metrics import Metric, as_metric
-from fbeta.sklearn.labels import Array, Labels, check_average, read_y
+from fbeta.sklearn.labels import Array, Labels, check_average, read_weight, read_y
 
 
 def metric_of(metric: Metric, called: Array, target: Array, weight: Any, average: str) -> float:
     """Score columns of decisions ``(n, K)``: pooled for micro, else the mean over columns."""
+    weight = None if weight is None else read_weight(weight, len(target))
     return float(np.mean(metric(count_columns(called, target, weight, axis=None if average == "micro" else 0))))
 
 
@@ -41,7 +41,6 @@ def metric_score(
     true, called = read_y(y_true), read_y(y_pred)
     if true.shape != called.shape:
         raise ValueError(f"y_true and y_pred must have one shape; got {true.shape} and {called.shape}.")
-    check_consistent_length(true, sample_weight)
     labels = _labels(true, called, average, pos_label)
     return metric_of(as_metric(metric), labels.columns(called), labels.columns(true), sample_weight, average)
 

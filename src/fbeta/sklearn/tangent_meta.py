@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from fbeta.decisions import Platt
-from fbeta.learners import FixedPoint, class_weights, solve
+from fbeta.learners import FixedPoint, cost_weights, solve
 from fbeta.sklearn.clones import Clones, mean_of, response_method, scores_of, takes_columns, weight_argument
 from fbeta.sklearn.decider import Given, MetaDecider
 from fbeta.sklearn.labels import Array, Labels
@@ -112,7 +112,7 @@ class TangentMetaClassifier(MetaDecider):
         )
         if self.average_folds:
             return point, [model for models in point.crossfit.models for model in models]
-        return point, clones.fit(clones.numbers, truth, class_weights(truth, point.delta, rows.weight))
+        return point, clones.fit(clones.numbers, truth, cost_weights(truth, point.delta, rows.weight))
 
     def _scores(self, X: Any) -> Array:
         one, method = self._labels_of_one(), self._method

@@ -4,9 +4,10 @@ import inspect
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_type_hints
 
 from fbeta.metrics import Anchors, Confusion, Custom, FBeta, Metric, Pole, as_metric, check_prevalence
+from fbeta.plain_data import from_plain
 from fbeta.report.explain import sentences
 from fbeta.report.explain.population import SEPARATIONS, OperatingPoint, Population, point, population
 from fbeta.report.explain.sentences import BestRule, Condition
@@ -74,21 +75,10 @@ class Explanation:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Read back what `to_json` wrote; a metric made from a function has no spec to read."""
-        d = json.loads(text, object_hook=_restored)
-        return cls(**d | {"metric": as_metric(d["metric"])})
-
-
-def _restored(values: dict[str, Any]) -> Any:
-    """One of our dataclasses, or the values themselves, from an object in JSON; lists become tuples."""
-    given = {name: _tuples(value) for name, value in values.items()}
-    for kind in (Condition, BestRule, OperatingPoint, Population, LossVerdict):
-        if [field.name for field in fields(kind)] == list(given):
-            return kind(**given)
-    return given
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+        data = json.loads(text)
+        hints = get_type_hints(cls) | {"metric": str}
+        given = {name: from_plain(hint, data[name], name) for name, hint in hints.items()}
+        return cls(**given | {"metric": as_metric(given["metric"])})
 
 
 def explain(metric: Metric | str | Callable[[Any, Any, Any, Any], Any], prevalence: float) -> Explanation:

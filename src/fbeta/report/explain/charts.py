@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fbeta.decisions.steps import score_cells
 from fbeta.metrics import Anchors, AnchorTerm, Confusion
 from fbeta.report import level_lines
 from fbeta.report.chart import Chart, Key, Label, Line, Mark
@@ -55,7 +56,7 @@ def roc_space(e: Explanation) -> Chart:
     chart = Chart(title, x, y, *axes, height=330, margins=(22, 32, 38, 46))
     middles = (np.arange(CELLS) + 0.5) / CELLS
     cells = Confusion.from_rates(*np.meshgrid(middles, middles), e.prevalence)
-    chart.surface = level_lines.scores(e.metric, cells).tolist()
+    chart.surface = score_cells(e.metric, cells).tolist()
     lines = level_lines.level_lines(e.metric, e.prevalence)
     level_lines.add(chart, lines)
     for p, look in zip(e.populations, CURVES, strict=True):
@@ -102,7 +103,7 @@ def page(e: Explanation) -> str:
     from fbeta.report.explain.printout import sections
 
     charts, template = [roc_space(e), *loss_panels(e)], shell.resource("explanation.html")
-    body = shell.fill(template, e=e, sections=sections(e), charts=charts, draw=svg)
+    body = shell.fill(template, e=e, sections=sections(e), charts=charts, draw=svg, shell=shell)
     return shell.page(f"{e.spec} at prevalence {e.prevalence:g}", body)
 
 
