@@ -1,9 +1,11 @@
 """Tables: every format gives the same table, kinds and missing values are found, nothing is guessed in silence."""
 
+import cProfile
 import gzip
 import re
 import subprocess
 import sys
+from collections import Counter
 
 import numpy as np
 import polars as pl
@@ -476,6 +478,7 @@ def test_load_takes_names_and_paths(file):
 def test_pictures_need_no_polars(file):
     code = """
 import sys
+from collections import Counter
 sys.modules["polars"] = None
 from fbeta import data
 print(data.load("digits").train.shape)
@@ -603,3 +606,35 @@ def test_columns_that_give_the_answer_away_are_noted():
     assert "'state'" in note
     few = pl.DataFrame(columns).filter(~pl.Series(y) | (pl.int_range(200) < 40))  # four positives
     assert not said(read_frame(few, "y"), "to tell the classes apart")
+
+
+def test_work_is_linear_in_columns(tmp_path, monkeypatch):
+    """A query takes time for each column of each of its steps, so their number must not grow with the columns."""
+    queries = Counter()
+
+    def counted(name):
+        real = getattr(pl.LazyFrame, name)
+
+        def query(frame, *args, **kwargs):
+            queries[name] += 1
+            return real(frame, *args, **kwargs)
+
+        return query
+
+    for name in ("collect", "collect_schema", "collect_batches", "select", "with_columns"):
+        monkeypatch.setattr(pl.LazyFrame, name, counted(name))
+    seen, calls = [], []
+    for width in (50, 200, 800):
+        rows = np.random.default_rng(0).normal(size=(40, width)).round(3)
+        frame = pl.DataFrame(rows, schema=[f"x{i}" for i in range(width)])
+        frame = frame.with_columns(pl.Series("y", ["a", "b"] * 20), pl.col("x1").cast(pl.String) + "?")
+        frame.write_csv(tmp_path / "wide.csv")
+        queries.clear()
+        profile = cProfile.Profile()
+        table = profile.runcall(read_table, tmp_path / "wide.csv", "y")
+        assert len(table.columns) == width
+        list(stream(tmp_path / "wide.csv", table.columns))
+        seen.append(dict(queries))
+        calls.append(sum(entry.callcount for entry in profile.getstats()))
+    assert seen[0] == seen[1] == seen[2]
+    assert calls[2] - calls[1] < 1.1 * 4 * (calls[1] - calls[0])

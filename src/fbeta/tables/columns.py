@@ -6,10 +6,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 import polars as pl
-import polars.selectors as cs
 
 from fbeta.tables.errors import TableError, listed
-from fbeta.tables.formats import OpenTable, cols
+from fbeta.tables.formats import OpenTable, cols, stack, streamed_stack
 from fbeta.tables.values import FALSE, MISSING, TRUE
 
 KINDS = ("number", "category", "boolean", "date")
@@ -75,17 +74,22 @@ class Column:
         return cleaned(raw, dtype).cast(pl.String).cast(pl.Categorical)
 
 
-def alike(columns: Iterable[Column], source: OpenTable) -> dict[tuple[Column, Any], list[str]]:
-    """Names of the columns that are read in the same way, and so by one expression: how, and from which type."""
+def alike(columns: Iterable[Column], source: OpenTable) -> list[tuple[Column, Any, list[str]]]:
+    """Columns that are read in the same way, and so at once: how, from which type, and their names."""
     found = defaultdict(list)
     for column in columns:
-        found[replace(column, name="", missing=()), source.dtypes[column.name]].append(column.name)
-    return found
+        found[column.kind, column.format, column.wide, source.dtypes[column.name]].append(column.name)
+    return [(Column("", kind, form, wide=wide), dtype, names) for (kind, form, wide, dtype), names in found.items()]
 
 
-def read_columns(columns: Iterable[Column], source: OpenTable) -> list[pl.Expr]:
-    """The values of columns in the types that their kinds have; in another order than theirs."""
-    return [how.read(cols(names), dtype, source.decimal) for (how, dtype), names in alike(columns, source).items()]
+def read_columns(piece: pl.DataFrame, columns: Sequence[Column], source: OpenTable) -> pl.DataFrame:
+    """The values of columns in the types that their kinds have, from a piece of a table."""
+    found: dict[str, pl.Series] = {}
+    for how, dtype, names in alike(columns, source):
+        read = stack(piece, names).lazy().select(how.read(pl.col("value"), dtype, source.decimal))
+        values, rows = read.collect(engine="streaming").to_series().rechunk(), piece.height
+        found |= {name: values.slice(i * rows, rows).alias(name) for i, name in enumerate(names)}
+    return pl.DataFrame({column.name: found[column.name] for column in columns})
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,7 @@ class Facts:
         return bool(self.smallest == self.largest if self.numbers == self.present else self.low == self.high)
 
 
-#: The facts that are found in each view of a column: its numbers, its values, the dates and booleans among them.
+#: The facts that are found in each view of a column: its numbers, its values, the booleans among them.
 _FACTS: Mapping[str, Mapping[str, Callable[[pl.Expr], pl.Expr]]] = {
     "number": {
         "numbers": lambda number: number.is_finite().sum(),
@@ -144,43 +148,55 @@ _FACTS: Mapping[str, Mapping[str, Callable[[pl.Expr], pl.Expr]]] = {
     "value": {"present": pl.Expr.count, "low": pl.Expr.min, "high": pl.Expr.max},
     "text": {"distinct": pl.Expr.approx_n_unique},
     "boolean": {"booleans": pl.Expr.count},
-    **{form: {form: pl.Expr.count} for form in FORMATS},
 }
 
 
 def profile(source: OpenTable, names: Collection[str]) -> dict[str, Facts]:
-    """One streamed pass over a table, with a fact sheet for each column that can be learnt from."""
-    dtypes = {name: source.dtypes[name] for name in names if readable(source.dtypes[name])}
-    text = [name for name, dtype in dtypes.items() if is_text(dtype)]
-    of_type, views = defaultdict(list), defaultdict(list)
-    for name, dtype in dtypes.items():
-        of_type[dtype].append(name)
-    for dtype, those in of_type.items():  # columns of one type share an expression: there may be very many
-        raw = cols(those)
-        if is_text(dtype) or dtype.is_numeric():
-            views["number"].append(parsed(raw, dtype, source.decimal))
-        if not dtype.is_numeric():
-            views["value"].append(cleaned(raw, dtype))
-    views["text"] = [cleaned(cols(text), pl.String())]
-    for view, those in _candidates(source, text).items():
-        views[view] = [_boolean(cols(those)) if view == "boolean" else _date(cols(those), pl.String(), view)]
-    values = [value.name.suffix(f"\0{view}") for view, some in views.items() for value in some]
+    """One streamed pass over the columns of each type, with a fact sheet for each that can be learnt from."""
+    of_type, alike = defaultdict(list), defaultdict(list)
+    for name in names:
+        if readable(dtype := source.dtypes[name]):
+            of_type[dtype].append(name)
+    for dtype, some in of_type.items():
+        views = _candidates(source, some) if is_text(dtype) else {}
+        for name in some:
+            alike[dtype, views.get(name, ())].append(name)
+    sheets: dict[str, Facts] = {}
+    for (dtype, also), some in alike.items():
+        sheets |= _facts(source, some, dtype, also)
+    facts = {name: sheets[name] for name in names if name in sheets}
+    return facts | _with_odd_texts(source, facts)
+
+
+def _facts(source: OpenTable, names: Sequence[str], dtype: Any, also: Sequence[str]) -> dict[str, Facts]:
+    """Fact sheets of columns of one type, with the views `also` that are worth a look."""
+    raw, views = pl.col("value"), {}
+    if is_text(dtype) or dtype.is_numeric():
+        views["number"] = parsed(raw, dtype, source.decimal)
+    if not dtype.is_numeric():
+        views["value"] = cleaned(raw, dtype)
+    if is_text(dtype):
+        views["text"] = views["value"]
+    views |= {view: _boolean(raw) if view == "boolean" else _date(raw, dtype, view) for view in also}
     facts = [
-        aggregate(cs.ends_with(f"\0{view}").as_expr()).name.suffix(f"\0{fact}")
+        aggregate(pl.col(view)).alias(fact)
         for view in views
-        for fact, aggregate in _FACTS[view].items()
+        for fact, aggregate in _FACTS.get(view, {view: pl.Expr.count}).items()
     ]
-    row = source.frame.select(values).select(pl.len().alias("\0"), *facts).collect(engine="streaming")
-    sheets: dict[str, dict[str, Any]] = {name: {"dates": {}} for name in dtypes}
-    (rows, *found), places = row.row(0), row.columns[1:]
-    for place, value in zip(places, found, strict=True):
-        name, view, fact = place.rsplit("\0", 2)
-        (sheets[name]["dates"] if view == fact else sheets[name])[fact] = value
-    for sheet in sheets.values():
+    seen = streamed_stack(source.frame, names).select("name", *(value.alias(view) for view, value in views.items()))
+    sheets = {}
+    for name, sheet in _by_name(seen, pl.len().alias("rows"), *facts).items():
+        dates = {form: sheet.pop(form) for form in also if form in FORMATS}
         if "present" not in sheet:  # in a column of numbers only a number is a value
             sheet["present"] = sheet["numbers"] + sheet["infinite"]
-    facts_by_name = {name: Facts(rows, **sheet) for name, sheet in sheets.items()}
-    return facts_by_name | _with_odd_texts(source, facts_by_name)
+        sheets[name] = Facts(dates=dates, **sheet)
+    return {name: sheets.get(name) or Facts(0, 0) for name in names}
+
+
+def _by_name(stack: pl.LazyFrame, *facts: pl.Expr) -> dict[str, dict[str, Any]]:
+    """What is true of each of the columns in a stack."""
+    found = stack.group_by("name").agg(*facts).collect(engine="streaming")
+    return {sheet.pop("name"): sheet for sheet in found.iter_rows(named=True)}
 
 
 def _with_odd_texts(source: OpenTable, facts: Mapping[str, Facts]) -> dict[str, Facts]:
@@ -188,33 +204,32 @@ def _with_odd_texts(source: OpenTable, facts: Mapping[str, Facts]) -> dict[str, 
     names = [name for name, found in facts.items() if found.numeric and found.infinite + found.numbers < found.present]
     if not names:
         return {}
-    raw, text = cols(names), pl.String()
-    odd = source.frame.select(pl.when(parsed(raw, text, source.decimal).is_null()).then(cleaned(raw, text)))
-    held = odd.filter(pl.any_horizontal(pl.all().is_not_null())).collect(engine="streaming")
-    texts = zip(held.columns, held, strict=True)
-    return {n: replace(facts[n], odd=tuple(sorted({*column.drop_nulls()})[: ODD_TEXTS + 1])) for n, column in texts}
+    raw, text = pl.col("value"), pl.String()
+    stack = streamed_stack(source.frame.select(cols(names).cast(text)), names)
+    odd = stack.filter(parsed(raw, text, source.decimal).is_null()).select("name", cleaned(raw, text)).drop_nulls()
+    first = raw.unique().sort().head(ODD_TEXTS + 1)
+    return {name: replace(facts[name], odd=tuple(sheet["value"])) for name, sheet in _by_name(odd, first).items()}
 
 
-def _candidates(source: OpenTable, names: Sequence[str]) -> dict[str, list[str]]:
+def _candidates(source: OpenTable, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Which columns of text have booleans or dates of a format only, as far as their first values tell."""
-    if not names:
-        return {}
-    sample = source.frame.select(cols(names)).head(_SAMPLE).collect()
-    clean = sample.select(cleaned(cols(names), pl.String()))
 
-    def counts(kept: pl.Expr) -> dict[str, int]:
-        found = clean.select(kept.count())
-        return dict(zip(found.columns, found.row(0) if found.width else (), strict=True))
+    def counts(names: Sequence[str], views: Mapping[str, pl.Expr]) -> dict[str, dict[str, Any]]:
+        first = streamed_stack(source.frame.head(_SAMPLE), names).select("name", cleaned(text, pl.String()))
+        return _by_name(first, text.count().alias("present"), *(seen.count().alias(v) for v, seen in views.items()))
 
-    present = counts(pl.all())
-    booleans = [name for name, count in counts(_boolean(pl.all())).items() if count == present[name]]
-    like = counts(pl.when(pl.all().str.contains(_LIKE_A_DATE)).then(pl.all()))
-    dated = [name for name, count in like.items() if 0 < count == present[name]]
-    found = {"boolean": booleans}
-    for form in FORMATS if dated else ():
-        fits = counts(_date(cols(dated), pl.String(), form))
-        found[form] = [name for name in dated if fits[name] == present[name]]
-    return {view: some for view, some in found.items() if some}
+    text, found, dated = pl.col("value"), {}, []
+    like_a_date = pl.when(text.str.contains(_LIKE_A_DATE)).then(text)
+    for name, sheet in counts(names, {"boolean": _boolean(text), "date": like_a_date}).items():
+        if sheet["boolean"] == sheet["present"]:
+            found[name] = ("boolean",)
+        elif sheet["date"] == sheet["present"]:
+            dated.append(name)
+    if dated:
+        forms = {form: _date(text, pl.String(), form) for form in FORMATS}
+        for name, sheet in counts(dated, forms).items():
+            found[name] = tuple(form for form in FORMATS if sheet[form] == sheet["present"])
+    return found
 
 
 def infer(name: str, dtype: Any, facts: Facts, notes: list[str]) -> Column:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +31,8 @@ from fbeta.writing import nameless
 READER_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 #: Rows that decide whether a column of text is read as numbers at once; the rest of the file may overrule them.
 _GUESS = 10_000
+#: Rows and values that a piece of a table has at most, but for a single row.
+PIECE, _VALUES = 1 << 16, 1 << 23
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,28 @@ def col(name: str) -> pl.Expr:
 def cols(names: Iterable[str]) -> pl.Expr:
     """The columns of these very names, as one expression."""
     return cs.by_name(*names).as_expr()
+
+
+def stack(piece: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
+    """Columns of one type, one below the other, as one column `value`.
+
+    A query takes time and memory for every column of every step, however few rows there are.
+    """
+    held = dict(zip(piece.columns, piece.get_columns(), strict=True))
+    return pl.concat([held[name] for name in names], rechunk=True).to_frame("value")
+
+
+def streamed_stack(frame: pl.LazyFrame, names: Sequence[str]) -> pl.LazyFrame:
+    """Columns of one type, one below the other in any order: `value`, and the `name` of the column that has it."""
+    name, value = (unused(names, own) for own in ("name", "value"))
+    long = frame.select(cols(names)).unpivot(variable_name=name, value_name=value)
+    return long.select(col(name).alias("name"), col(value).alias("value"))
+
+
+def pieces(frame: pl.LazyFrame, width: int, rows: int = PIECE) -> Iterator[pl.DataFrame]:
+    """A frame of so many columns, piece by piece; of a very wide one a piece has fewer rows."""
+    size = max(1, min(rows, _VALUES // width))
+    return frame.collect_batches(chunk_size=size, maintain_order=True, engine="streaming")
 
 
 def unused(names: Collection[str], name: str) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fbeta.tables.columns import LEVELS, Column, Facts, cleaned, infer, profile, read_columns, readable
 from fbeta.tables.errors import LISTED, TableError, listed
 from fbeta.tables.folds import dense, joined
-from fbeta.tables.formats import READER_ERRORS, OpenTable, col, need_column, opened, unused
+from fbeta.tables.formats import READER_ERRORS, OpenTable, col, cols, need_column, opened, pieces, unused
 from fbeta.tables.table import Roles, Table
 from fbeta.tables.target import Classes, choose_classes
 
@@ -141,8 +141,12 @@ def _collect(
     if roles.time is not None:
         wanted["time"] = _time(source, roles.time, facts.get(roles.time))
     own = {name: unused(source.names, name) for name in wanted}
-    values = [*read_columns(columns, source), *(value.alias(own[name]) for name, value in wanted.items())]
-    frame = source.frame.filter(label.is_not_null()).select(values).collect(engine="streaming")
+    raw = cols([column.name for column in columns])
+    kept = source.frame.filter(label.is_not_null()).select(raw, *(wanted[name].alias(own[name]) for name in wanted))
+    frame = pl.concat(
+        piece.select(cols(own.values())).with_columns(read_columns(piece, columns, source))
+        for piece in pieces(kept, len(columns) + len(own))
+    )
     return frame, {name: frame.drop_in_place(place) for name, place in own.items()}
 
 

@@ -9,7 +9,7 @@ import polars as pl
 from fbeta.spelling import did_you_mean
 from fbeta.tables.columns import Column, alike, cleaned, is_text, parsed, read_columns
 from fbeta.tables.errors import TableError, listed
-from fbeta.tables.formats import READER_ERRORS, OpenTable, cols, need_column, opened
+from fbeta.tables.formats import PIECE, READER_ERRORS, OpenTable, cols, need_column, opened, pieces, stack
 
 _EXPECTED = {"number": "numbers", "boolean": "true or false", "date": "dates", "category": "categories"}
 
@@ -18,7 +18,7 @@ def stream(
     path: str | Path,
     columns: Sequence[Column],
     *,
-    rows: int = 65_536,
+    rows: int = PIECE,
     keep: Sequence[str] = (),
     delimiter: str | None = None,
 ) -> Generator[tuple[pl.DataFrame, pl.DataFrame]]:
@@ -39,12 +39,10 @@ def stream(
         _check(source, columns, keep)
         names = dict.fromkeys([*(column.name for column in columns), *keep])
         done = 0
-        pieces = source.frame.select(cols(names)).collect_batches(
-            chunk_size=rows, maintain_order=True, engine="streaming"
-        )
+        held = pieces(source.frame.select(cols(names)), len(names), rows)
         while True:  # around the reader alone: what is done with a piece has errors of its own
             try:
-                piece = next(pieces, None)
+                piece = next(held, None)
             except READER_ERRORS as error:
                 raise source.fault(error) from error
             if piece is None:
@@ -88,20 +86,18 @@ def _check(source: OpenTable, columns: Sequence[Column], keep: Sequence[str] = (
 def _typed(source: OpenTable, piece: pl.DataFrame, columns: Sequence[Column], done: int) -> pl.DataFrame:
     """The features of a piece; a text that is not of its column's kind is a TableError."""
     texts = [c for c in columns if c.kind != "category" and is_text(source.dtypes[c.name])]
-    unread = [_unread(how, cols(n), dtype, source).any() for (how, dtype), n in alike(texts, source).items()]
-    doubtful = piece.select(unread).row(0, named=True) if texts else {}
-    held = dict(zip(piece.columns, piece, strict=True))
-    for column in (column for column in texts if doubtful[column.name]):
-        dtype, raw = source.dtypes[column.name], pl.col("value")
-        value, unread_here = cleaned(raw, dtype), _unread(column, raw, dtype, source)
-        rows = pl.DataFrame({"value": held[column.name]}).with_row_index("row")
-        bad = rows.filter(unread_here & value.is_not_null() & ~value.is_in(column.missing))
-        if bad.height:
-            raise TableError(
-                f"{source.path}: column {column.name!r} is {bad[0, 'value']!r} in row {done + bad[0, 'row'] + 1}, but "
-                f"the model learnt {_EXPECTED[column.kind]} from it: correct it, or leave the field empty."
-            )
-    return piece.select(read_columns(columns, source))[:, [column.name for column in columns]]
+    missing = {column.name: column.missing for column in texts}
+    for how, dtype, names in alike(texts, source):
+        rows, value = stack(piece, names).with_row_index("place").lazy(), pl.col("value")
+        unread = rows.filter(_unread(how, value, dtype, source) & cleaned(value, dtype).is_not_null())
+        for place, text in unread.select("place", cleaned(value, dtype)).collect().iter_rows():
+            name = names[place // piece.height]
+            if text not in missing[name]:
+                raise TableError(
+                    f"{source.path}: column {name!r} is {text!r} in row {done + place % piece.height + 1}, but "
+                    f"the model learnt {_EXPECTED[how.kind]} from it: correct it, or leave the field empty."
+                )
+    return read_columns(piece, columns, source)
 
 
 def _unread(column: Column, raw: pl.Expr, dtype: Any, source: OpenTable) -> pl.Expr:
