@@ -71,9 +71,9 @@ class Job:
             os.unlink(part)  # pooch makes it for its owner alone, a file of ours is for whom the folder is
             with open(part, "wb") as out:
                 for chunk in chunks:
-                    out.write(chunk)
-                    if out.tell() > file.size:  # before the disk is full of what a small archive unpacks to
+                    if out.tell() + len(chunk) > file.size:  # a small archive may unpack to a full disk
                         raise DataError(f"{name} has the wrong content: more than its {file.size} bytes")
+                    out.write(chunk)
 
         try:
             need_pooch().Pooch(self.folder, "", {name: file.sha256}).fetch(name, downloader=write)
