@@ -29,7 +29,7 @@ def parts(logits: Tensor, target: Tensor, weights: Any = (1.0, 1.0)) -> tuple[Cl
     """
     w0, w1 = weights
     one, zero = w1 * target, w0 * (1 - target)
-    if on_host(logits) and math.isfinite(logits.detach().sum()):
+    if finite(logits):
         return ClassPart(one, logits), ClassPart(zero, logits)
     # Only where 0 · ∞ would be NaN: elsewhere both keep their gradient, by the target too.
     infinite = logits.isinf()
@@ -37,6 +37,11 @@ def parts(logits: Tensor, target: Tensor, weights: Any = (1.0, 1.0)) -> tuple[Cl
         ClassPart(one, logits.masked_fill(infinite & (one == 0), 0.0)),
         ClassPart(zero, logits.masked_fill(infinite & (zero == 0), 0.0)),
     )
+
+
+def finite(logits: Tensor) -> bool:
+    """Whether the host sees at a glance that no logit is infinite or NaN."""
+    return on_host(logits) and math.isfinite(logits.detach().sum())
 
 
 def cast(numbers: Iterable[float | Tensor], dtype: torch.dtype) -> tuple[float | Tensor, ...]:
@@ -59,6 +64,8 @@ class Blend:
         return self.first, self.second, self.share
 
     def __call__(self, logits: Tensor, target: Tensor) -> Tensor:
-        """The mixture."""
+        """The mixture; a loss without a share is left out, even where it is infinite."""
+        if isinstance(self.share, float) and self.share in (0.0, 1.0):
+            return (self.second if self.share else self.first)(logits, target)
         (share,) = cast((self.share,), logits.dtype)
         return (1 - share) * self.first(logits, target) + share * self.second(logits, target)

@@ -78,7 +78,10 @@ def _focused(
 
 def _fading(log_right: Tensor, log_wrong: Tensor, gamma: float) -> Tensor:
     """Cross entropy times (1 − p)^γ, as exp(γ log(1 − p)): a power of zero has an infinite slope for γ < 1."""
-    return -torch.exp(gamma * log_wrong) * log_right if gamma else -log_right
+    if not gamma:
+        return -log_right
+    # At p = 0 the focus is flat: its slope of 0 times an infinite loss is 0.
+    return -torch.exp(gamma * log_wrong).masked_fill(log_right == -torch.inf, 1.0) * log_right
 
 
 class _FocusedLoss(RowLoss):

@@ -216,15 +216,16 @@ class RowLoss(Loss):
         if counting is not None:
             self.advance(cells)
         if self.reduction == "none":
-            return part.weighted
-        unit: Any = 1.0
+            return part.weighted if part.unit == 1.0 else part.unit * part.weighted
+        share: Any = 1.0
         if mean:
-            unit = 1.0 / (mass + (mass == 0))
+            share = 1.0 / (mass + (mass == 0))
         elif self.task == "multiclass" and self.by_class:
             # A row of many classes is one element: its loss is the mean of its columns, as "none" gives it.
-            unit = 1.0 / (self.num_labels or 1)
-        loss = part.loss(unit if group is None else ranks.size(group) * unit)
-        return loss if totals is None else reported(loss, totals[0] * unit)
+            share = 1.0 / (self.num_labels or 1)
+        if totals is None:
+            return part.loss(share if mean else part.unit * share)
+        return reported(part.loss(ranks.size(group) * part.unit * share), totals[0] * share)
 
 
 @torch.inference_mode(False)

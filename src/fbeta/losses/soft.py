@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fbeta.losses import ranks
 from fbeta.losses.counting import soft_decisions
+from fbeta.losses.elements import finite
 from fbeta.losses.kernels.plain import Beside, Counted, PlainRows, SoftScore, with_gradient_times
 from fbeta.losses.module import Loss, check_formula
 from fbeta.losses.options import Options, one_of
@@ -193,11 +194,9 @@ class SoftLoss(CountLoss, name="soft"):
         logs = F.logsigmoid(z), F.logsigmoid(-z)
         sums = [_log_sum(log_f, weight, axis) for log_f in logs for weight in weights]
         if beside is not None:
-            rest, lever = (x.to(z.dtype) for x in beside)
+            rest, lever = (x.to(z.dtype) for x in (beside.counts / counted.unit, beside.lever))
             masses = masses + rest[:2] + rest[2:]
-            sums = [
-                torch.logaddexp(with_gradient_times(x, lever), torch.log(r)) for x, r in zip(sums, rest, strict=True)
-            ]
+            sums = [_log_add(with_gradient_times(x, lever), r) for x, r in zip(sums, rest, strict=True)]
         # Of TP, FP, FN, TN. A class that was never seen has no mean; its term is a constant without gradient.
         one_yes, zero_yes, one_no, zero_no = (
             torch.where(mass != 0, log_sum - torch.log(mass), 0.0)
@@ -213,4 +212,17 @@ def _log_sum(log_x: Tensor, weight: Tensor, axis: int | None) -> Tensor:
         log_x, weight, axis = log_x.flatten(), weight.flatten(), 0
     some = (weight > 0).any(axis)
     w = torch.where(some, weight, 1.0)
-    return torch.where(some, torch.logsumexp(log_x + torch.log(w), axis), -1e30)
+    parts = log_x + torch.log(w)
+    if finite(log_x):
+        return torch.where(some, torch.logsumexp(parts, axis), -1e30)
+    # Where every x with a weight is 0, they are alike: then the mean of their logarithms has the slope of the sum's.
+    none = (parts == -torch.inf).all(axis)
+    mean = (w * log_x.masked_fill(w == 0, 0.0)).sum(axis) / w.sum(axis)
+    found = torch.logsumexp(parts.masked_fill(none.unsqueeze(axis), 0.0), axis)
+    return torch.where(some, torch.where(none, mean, found), -1e30)
+
+
+def _log_add(log_x: Tensor, more: Tensor) -> Tensor:
+    """log(x + more), given log x: with nothing to add log x as it is, for log 0 + log 0 would have no slope."""
+    some = more > 0
+    return torch.where(some, torch.logaddexp(log_x, torch.log(torch.where(some, more, 1.0))), log_x)

@@ -103,7 +103,12 @@ def convert(
     if task == "multiclass":
         z, target = one_against_rest(z), target == torch.arange(z.shape[1], device=z.device)
         weight = None if weight is None else weight.expand(z.shape)
-    w = torch.ones_like(z) if weight is None else weight.to(dtype)
+    if weight is None:
+        w = torch.ones_like(z)
+    else:
+        w = weight.to(dtype)
+        # A row of no weight is left out, even of an infinite loss.
+        z = z.masked_fill(z.isinf() & (w == 0), 0.0)
     if kept is not None:
         w = torch.where(kept, w, zero)
     return Batch(z, target.to(dtype), w)

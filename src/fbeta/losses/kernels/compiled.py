@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fbeta.losses.counting import Decisions, soft_decisions
 from fbeta.losses.kernels.formula import evaluate
-from fbeta.losses.kernels.plain import Beside, Counted, Elements, PlainRows, SoftScore, Weighed
+from fbeta.losses.kernels.plain import Beside, Counted, Elements, PlainRows, SoftScore, Weighed, usual
 from fbeta.losses.memory import batched, ordinary
 from fbeta.losses.task import convert
 
@@ -79,6 +79,8 @@ class CompiledRows(PlainRows, ABC):
             return self.plain.weigh(elements, counting, factor)
         soft, numbers = counting is soft_decisions, elements.numbers  # type: ignore[attr-defined]
         sums, gradient = self.run(elements.kernel, numbers, soft, factor, self.needs_gradient)  # type: ignore[attr-defined]
+        if not usual(sums[1]):
+            return self.plain.weigh(elements, counting, factor)
         return _CompiledWeighed(self, elements, sums, gradient, counting is not None, factor)
 
     def count(self, squash: Decisions, exact: bool = False) -> Counted:
@@ -86,6 +88,8 @@ class CompiledRows(PlainRows, ABC):
         if squash is not soft_decisions:
             return self.plain.count(squash, exact)
         sums, _ = self.run("linear", (0.0, 0.0, 1.0), True, 1.0, False)
+        if not usual(sums[1]):
+            return self.plain.count(squash, exact)
         return _CompiledCounted(self, sums[2:], exact)
 
     def attach(self, value: Any, work: _CompiledWeighed | _CompiledCounted) -> Tensor:

@@ -1,11 +1,14 @@
 """Rows on the CPU by the functions of `cpu.c`, compiled when the package is built.
 
-Where the library is missing (no compiler at build time) `available` says no, and plain torch serves.
+Where the library is missing (no compiler at build time) or is not what was built, `available` says no, with a warning,
+and plain torch serves.
 """
 
 import ctypes
 import functools
+import hashlib
 import sys
+import warnings
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_void_p
 from pathlib import Path
 from typing import Any
@@ -103,7 +106,7 @@ class CpuRows(CompiledRows):
 
 
 def available() -> bool:
-    """Whether the compiled library is there and loads."""
+    """Whether the compiled library is there, whole, and loads; a warning says once why not."""
     return _load(LIBRARY) is not None
 
 
@@ -118,11 +121,20 @@ def _load(path: Path) -> ctypes.CDLL | None:
     """The library, with the types of its functions; None where it is missing or does not fit this machine."""
     numbers = POINTER(c_double)
     try:
+        # A library that was cut short kills the process that maps it, and an old one takes other structures.
+        built = b"".join(file.read_bytes() for file in [*sorted(path.parent.glob("cpu*.[ch]")), path])
+        if path.with_suffix(".sha256").read_bytes() != hashlib.sha256(built).hexdigest().encode():
+            raise OSError(f"{path} is not what was built from the sources beside it")
         library = ctypes.CDLL(str(path))
         for function in (library.fbeta_surrogate, library.fbeta_tangent):
             function.restype, function.argtypes = None, [POINTER(_Input), numbers, numbers]
         library.fbeta_source.restype = c_char_p
         library.fbeta_level.argtypes = [c_int]
-    except (OSError, AttributeError):
+    except (OSError, AttributeError) as error:
+        warnings.warn(
+            f"The compiled losses cannot be used ({error}): losses on the CPU run in plain torch, which is slower. "
+            "Install fbeta again with a C compiler at hand, or set FBETA_FUSED=0 to do without.",
+            stacklevel=2,
+        )
         return None
     return library

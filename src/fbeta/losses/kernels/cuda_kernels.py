@@ -72,10 +72,10 @@ def _unit(n, MEAN: tl.constexpr, REAL: tl.constexpr):
 
 @triton.jit
 def _share(part, value, INFINITE: tl.constexpr):
-    """part·value, where no part of an infinity is nothing."""
+    """part·value, where no part of an infinity is nothing; NaN stays NaN."""
     result = part * value
     if INFINITE:
-        result = tl.where(part == 0.0, 0.0, result)
+        result = tl.where((part == 0.0) & (value == value), 0.0, result)
     return result
 
 
@@ -151,7 +151,8 @@ def surrogate(
         alarmed, up = _term(z, e, one, r, l1, d0, t0, s0, q0, o0, O0, R0, Z0, P0, REAL)
         missed, down = _term(z, e, one, r, l1, d1, t1, s1, q1, o1, O1, R1, Z1, P1, REAL)
         a, b = w0 * (1.0 - y), w1 * y
-        loss += w * (_share(a, alarmed, Z0 and not P0) + _share(b, missed, Z1 and not P1))
+        both = _share(a, alarmed, Z0 and not P0) + _share(b, missed, Z1 and not P1)
+        loss += _share(w, both, HAS_W and ((Z0 and not P0) or (Z1 and not P1)))
         g = a * up - b * down
         if HAS_W or HAS_IGNORE:
             g = w * g
@@ -215,7 +216,7 @@ def tangent(
                 log_f, log_miss = tl.minimum(z, 0.0) - l1, -tl.maximum(z, 0.0) - l1
                 part = -(a * libdevice.expm1(q * log_f) + b * libdevice.expm1(q * log_miss)) / q
                 g = b * tl.exp(q * log_miss) * f - a * tl.exp(q * log_f) * miss
-            loss += w * part
+            loss += _share(w, part, HAS_W)
         if not LINEAR or not GRAD:
             positive, negative = w * y, w * (1.0 - y)
             if SOFT:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import torch
 from torch import Tensor
 
 from fbeta.losses.counting import Decisions, cells
+from fbeta.losses.memory import on_host
 from fbeta.losses.task import Batch
 from fbeta.metrics import Confusion, Metric
 from fbeta.metrics.dual import Dual
@@ -76,22 +77,48 @@ class PlainRows:
     def weigh(self, elements: Elements, counting: Decisions | None = None, factor: float = 1.0) -> Weighed:
         """What the rows cost. `factor` is what the gradient will be multiplied with, as far as that is known."""
         z, y, w = self.batch
+        mass = w.detach().sum()
+        if not usual(mass):
+            rows, unit = self._relative()
+            part = rows.weigh(elements, counting)
+            part.unit, part.cells = unit, None if part.cells is None else unit * part.cells.double()
+            return part
         found = None if counting is None else self.cells_of(counting, z.detach()).detach()
-        return Weighed(w * elements(z, y), w.detach().sum(), found)
+        return Weighed(w * elements(z, y), mass, found)
 
     def count(self, squash: Decisions, exact: bool = False) -> Counted:
         """What the rows count, `squash` being how a logit becomes a decision; `exact`: in double precision."""
+        rows, unit = self, 1.0
         if exact:
-            return PlainRows(Batch(*(x.double() for x in self.batch)), self.columns).count(squash)
-        return Counted(self.batch, self.cells_of(squash, self.batch.logits))
+            rows = PlainRows(Batch(*(x.double() for x in self.batch)), self.columns)
+        elif not usual(self.batch.weight.detach().sum()):
+            rows, unit = self._relative()
+        return Counted(rows.batch, rows.cells_of(squash, rows.batch.logits), unit)
+
+    def _relative(self) -> tuple[Self, float]:
+        """The same rows, the largest weight being one, and what it was."""
+        z, y, w = self.batch
+        top = w.detach().amax()
+        return type(self)(Batch(z, y, w / top), self.columns), float(top)
 
     def cells_of(self, decisions: Decisions, logits: Tensor) -> Tensor:
         """TP, FP, FN and TN of decisions."""
         return cells(self.batch, decisions(logits), columns=self.columns)
 
 
+def usual(mass: float | Tensor) -> bool:
+    """Whether sums of weights of this size, their parts and inverses fit single precision, if the host may look."""
+    if isinstance(mass, Tensor):
+        if not on_host(mass):
+            return True
+        mass = float(mass)
+    return mass == 0 or not (mass < 1e-18 or mass > 1e27)  # NaN passes through
+
+
 class Weighed:
-    """What rows cost: the elements wℓ, Σw, and the counts of decisions if they were asked for."""
+    """What rows cost: the elements wℓ and Σw, both in units of `unit`, and the counts of decisions if asked for."""
+
+    unit: float = 1.0
 
     def __init__(self, weighted: Tensor, mass: Tensor, found: Tensor | None) -> None:
         self.weighted, self.mass, self.cells = weighted, mass, found
@@ -99,7 +126,7 @@ class Weighed:
     @property
     def sums(self) -> Tensor:
         """Σwℓ, Σw and the cells, flat, in double precision and without gradient: what ranks add up."""
-        both = torch.stack([self.weighted.detach().sum(), self.mass]).double()
+        both = self.unit * torch.stack([self.weighted.detach().sum(), self.mass]).double()
         return both if self.cells is None else torch.cat([both, self.cells.flatten().double()])
 
     def loss(self, scale: float | Tensor) -> Tensor:
@@ -109,22 +136,21 @@ class Weighed:
 
 
 class Counted:
-    """What rows count: soft TP, FP, FN and TN with a gradient, and the batch that they come from."""
+    """What rows count: soft TP, FP, FN and TN with a gradient, in units of `unit`, and the batch they come from."""
 
-    def __init__(self, batch: Batch, counts: Tensor) -> None:
-        self.batch, self.counts = batch, counts
+    def __init__(self, batch: Batch, counts: Tensor, unit: float = 1.0) -> None:
+        self.batch, self.counts, self.unit = batch, counts, unit
 
     @property
     def cells(self) -> Tensor:
         """The counts in double precision, without gradient: what ranks add up."""
-        return self.counts.detach().double()
+        return self.unit * self.counts.detach().double()
 
     def loss(self, score: SoftScore, population: Tensor | None, beside: Beside | None) -> Tensor:
         """The score of these counts and those beside them, of each column, with its gradient; 0 without counts."""
         mine = self.counts
         if beside is not None:
-            rest, lever = (x.to(mine.dtype) for x in beside)
-            mine = with_gradient_times(mine, lever) + rest
+            mine = with_gradient_times(self.unit * mine.double(), beside.lever) + beside.counts
         # A few numbers from here on: in double precision 1 − π keeps its digits, however rare the negatives.
         counts = mine.double()
         some = counts.detach().sum(0) != 0
@@ -140,7 +166,8 @@ class Counted:
 
 def with_gradient_times(x: Tensor, lever: Tensor) -> Tensor:
     """The value of x with `lever` times its gradient."""
-    return x.detach() + lever * (x - x.detach())
+    # ∞ − ∞ is no number; any number of times ∞ is ∞.
+    return torch.where(x.isinf(), lever * x, x.detach() + lever * (x - x.detach()))
 
 
 def reported(mine: Tensor, value: Tensor) -> Tensor:
