@@ -104,7 +104,7 @@ def render(result: dict[str, Any]) -> str:
 
 
 def render_speed(found: dict[str, Any]) -> list[str]:
-    """One row a case, one column a kind of scores."""
+    """One row per case, one column per kind of scores."""
     kinds = list(dict.fromkeys((r["scores"], r["positives"]) for r in found["rows"]))
     lines = [
         "## Speed",
@@ -193,7 +193,7 @@ def summary(result: dict[str, Any]) -> str:
         f"times as long as `np.argsort` on them; scikit-learn's `precision_recall_curve` {min(peer_ratio):.2f} to "
         f"{max(peer_ratio):.2f} times. The interval holds the score that the cut has in the population in "
         f"{100 * min(shares):.1f} to {100 * max(shares):.1f} % of {coverage['runs']} draws at nominal 95 % (10 to "
-        "1,000 positives; `benchmarks/cuts.py coverage`).",
+        "1,000 positives; ties, weights and another share of positives included; `benchmarks/cuts.py coverage`).",
         "",
         "All numbers: [benchmarks/results/cuts.md](../benchmarks/results/cuts.md).",
     ]

@@ -61,7 +61,11 @@ class Platt:
         steps = steps.at_knots(steps.knots(PARTS))
         x = logit(steps.scores) if of_logits else steps.scores
         # In rows, not in weight: weights that sum to one are not one row, and must not be smoothed as such.
-        hit, miss = (np.diff(part) * steps.rows_per_weight for part in (steps.tp, steps.fp))
+        # One number of rows for both classes: two would shift the odds.
+        hit, miss = np.diff(steps.tp), np.diff(steps.fp)
+        squares = hit.sum() / steps.rows_per_weight[0] + miss.sum() / steps.rows_per_weight[1]
+        rows = (hit.sum() + miss.sum()) / squares if squares > 0 else 1.0
+        hit, miss = hit * rows, miss * rows
         n1, n0 = hit.sum(), miss.sum()
         mass = hit + miss
         goal = hit * (n1 + 1) / (n1 + 2) + miss / (n0 + 2)

@@ -163,7 +163,7 @@ class Decision:
         """One sentence per column: where it cuts, and what the rows that it was fitted on say of that.
 
         >>> print(Decision.fit([0.9, 0.8, 0.3, 0.1] * 9, [1, 1, 0, 0] * 9, "f1", kind="probability").explain())
-        Positive from a probability of 0.507 on: F₁ 1.000 on the rows that chose the cut (95 % interval 0.902 to 0.999).
+        Positive from a probability of 0.507 on: F₁ 1.000 on the rows that chose the cut (95 % interval 0.901 to 1.000).
         """
         said = []
         for k, cut in enumerate(self.cuts):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fbeta.decisions.inputs import Vector
 from fbeta.decisions.problem import Problem
 from fbeta.decisions.steps import Steps, score_cells
-from fbeta.metrics import Confusion, Metric
+from fbeta.metrics import Confusion, Metric, divide
 
 #: About so many cuts are remembered, enough to see how the argmax moves.
 KNOTS = 1000
@@ -37,12 +37,14 @@ class Interval:
 class Evidence:
     """The rows behind a cut, in about `KNOTS` steps at most, and the interval that follows from them.
 
-    Given the cut, the four cells are multinomial: with Jeffreys' prior their posterior is Dirichlet(counts + ½), and
-    the metric of its draws has good coverage with few positives, at 0 and at 1. But the cut was chosen on the same
-    rows, which flatters it: a bootstrap that chooses again estimates by how much, o = E[M*(c*) − M(c*)], and the
-    interval moves down by o times `follows`, the share of the cut that comes from the targets. The upper end moves only
-    by what exceeds the step from the score to the mean of the draws, which says the same twice. With weights a cell
-    counts for Σw · Σw / Σw² rows. Reference: [efron1983], [brown2001]
+    Given the cut, the hits among n₁ positives and the false alarms among n₀ negatives are binomial, and so is n₁ among
+    all rows: with Jeffreys' prior the rates are Beta(count + ½, rest + ½), and the metric of their draws has good
+    coverage with few positives, at 0 and at 1. With weights, a class counts for Σw · Σw / Σw² rows. But the cut was
+    chosen on the same rows, so it looks better there than it is: a bootstrap that chooses again estimates by how much,
+    o = E[M*(c*) − M(c*)], and the interval moves down by o times `follows`, the share of the cut that comes from the
+    targets. The upper end moves only by what exceeds the step from the score to the mean of the draws, which says the
+    same twice. An interval ends where the metric does, and always holds the score itself.
+    Reference: [efron1983], [brown2001], [kish1965]
     """
 
     steps: Steps
@@ -72,16 +74,17 @@ class Evidence:
         if self.follows == 0:
             return 0.0
         steps, rng = self.steps, np.random.default_rng(0)
-        mass = np.concatenate([np.diff(steps.tp), np.diff(steps.fp)]) * steps.rows_per_weight
-        again = rng.poisson(mass, (RESAMPLES, mass.size)).astype(np.float64)
-        again *= (mass.sum() / np.maximum(again.sum(1, keepdims=True), 1.0)) / steps.rows_per_weight
         tp, fp = (
-            first + np.pad(np.cumsum(x, axis=1), ((0, 0), (1, 0)))
-            for first, x in zip((steps.tp[0], steps.fp[0]), np.split(again, 2, axis=1), strict=True)
+            first[0] + np.pad(np.cumsum(rng.poisson(mass * rows, (RESAMPLES, mass.size)) / rows, 1), ((0, 0), (1, 0)))
+            for first, mass, rows in zip(
+                (steps.tp, steps.fp), (np.diff(steps.tp), np.diff(steps.fp)), steps.rows_per_weight, strict=True
+            )
         )
         # What other columns miss stays missed.
         n1, n0 = steps.positives - steps.tp[-1], steps.negatives - steps.fp[-1]
-        seen = self._scores(tp, fp, tp[:, -1:] - tp + n1, fp[:, -1:] - fp + n0)
+        cells = tp, fp, tp[:, -1:] - tp + n1, fp[:, -1:] - fp + n0
+        total = tp[:, -1:] + fp[:, -1:] + n1 + n0
+        seen = self._scores(*(x * divide(self._total, total) for x in cells))
         true = self._scores(*steps.confusion())
         seen = np.where(self.allowed & ~np.isnan(seen), seen, -np.inf)
         best = np.argmax(seen, axis=1)
@@ -92,9 +95,7 @@ class Evidence:
 
     def interval(self, level: float = 0.95, optimism: float | None = None) -> Interval:
         """Both intervals."""
-        cells = np.array(list(self.steps.confusion(self.index))) * self.steps.rows_per_weight
-        shares = np.random.default_rng(0).dirichlet(cells + 0.5, DRAWS).T
-        draws = self._scores(*(shares * self._total))
+        draws = self._scores(*self._drawn_cells())
         draws = draws[np.isfinite(draws)]
         values = self._scores(*self.steps.confusion())
         chosen = float(values[self.index])
@@ -105,11 +106,23 @@ class Evidence:
         worst, best = self._corners()
         if not draws.size:  # a user's formula that is no number near the cut says nothing about its score
             return Interval((worst, best), cuts, level)
-        low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-        flattery = self.optimism() if optimism is None else optimism
+        low, high = map(float, np.quantile(draws, [(1 - level) / 2, (1 + level) / 2]))
+        better = self.optimism() if optimism is None else optimism
         twice = max(0.0, chosen - float(np.mean(draws)))
-        ends = (low - flattery, high - max(0.0, flattery - twice))
-        return Interval((max(float(ends[0]), worst), min(float(ends[1]), best)), cuts, level)
+        low, high = max(low - better, worst), min(high - max(0.0, better - twice), best)
+        return Interval((min(low, chosen), max(high, chosen)), cuts, level)
+
+    def _drawn_cells(self) -> Confusion:
+        """The four cells at the chosen cut, drawn from their posterior."""
+        steps, rng = self.steps, np.random.default_rng(0)
+        (hits, misses), n1, n0 = steps.rows_per_weight, steps.positives, steps.negatives
+        c = steps.confusion(self.index)
+        tpr = rng.beta(c.tp * hits + 0.5, c.fn * hits + 0.5, DRAWS)
+        fpr = rng.beta(c.fp * misses + 0.5, c.tn * misses + 0.5, DRAWS)
+        # n₁ and n₀ vary with the weights of both classes: so many rows without weights say as much about their share.
+        rows = divide(self._total, n0 / hits + n1 / misses)
+        rate = rng.beta(n1 * rows + 1, n0 * rows + 1, DRAWS)
+        return Confusion(*(x * self._total for x in Confusion.from_rates(fpr, tpr, rate)))
 
     @property
     def _total(self) -> float:

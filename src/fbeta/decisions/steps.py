@@ -31,8 +31,8 @@ class Steps:
     tp: Vector
     fp: Vector
     called: NDArray[np.int64]
-    #: Σw/Σw²: how many rows a unit of weight stands for when uncertainty is at stake; 1 without weights.
-    rows_per_weight: float = 1.0
+    #: How many rows a unit of weight stands for when uncertainty is at stake, of positives and of negatives.
+    rows_per_weight: tuple[float, float] = (1.0, 1.0)
     #: The type the scores came in. A cut is a number of that type, so that ``scores >= cut`` in half or single
     #: precision decides as in double.
     dtype: str = "f8"
@@ -63,9 +63,8 @@ class Steps:
         v = np.ones(s.size) if w is None else w[order]
         last = np.append(np.flatnonzero(s[:-1] != s[1:]), s.size - 1)
         tp, fp = (np.append(0.0, np.cumsum(x)[last]) for x in (v * y, v * (1.0 - y)))
-        square = float(np.square(v).sum())
-        share = float(v.sum()) / square if square > 0 else 1.0
-        return cls(s[last], tp, fp, np.append(0, last + 1), share, dtype, kind)
+        rows = rows_per_weight((tp[-1], fp[-1]), (float(v * y @ v), float(v * (1.0 - y) @ v)))
+        return cls(s[last], tp, fp, np.append(0, last + 1), rows, dtype, kind)
 
     @classmethod
     def _of_labels(cls, s: NDArray[Any], hit: NDArray[np.bool_], n1: int, dtype: str, kind: str) -> Steps:
@@ -82,7 +81,7 @@ class Steps:
         caught = np.append(0.0, np.cumsum(there[::-1]))
         other = called - caught
         tp, fp = (caught, other) if rare is hit else (other, caught)
-        return cls(distinct[::-1].astype(np.float64, copy=False), tp, fp, called, 1.0, dtype, kind)
+        return cls(distinct[::-1].astype(np.float64, copy=False), tp, fp, called, (1.0, 1.0), dtype, kind)
 
     @property
     def positives(self) -> float:
@@ -97,7 +96,7 @@ class Steps:
     @property
     def positive_rows(self) -> float:
         """How many rows the positives stand for when uncertainty is at stake."""
-        return self.positives * self.rows_per_weight
+        return self.positives * self.rows_per_weight[0]
 
     def confusion(self, at: int | slice | NDArray[np.intp] = slice(None)) -> Confusion:
         """The four cells at some cuts, by default at all."""
@@ -185,6 +184,12 @@ class Steps:
             middle = self._round(upper / 2 + lower / 2)
         # Between neighbouring floats there is no middle: then the upper one itself cuts (`>=` is positive).
         return np.where((middle > lower) & (middle <= upper), middle, upper)
+
+
+def rows_per_weight(total: tuple[float, float], squares: tuple[float, float]) -> tuple[float, float]:
+    """Kish's Σw/Σw² of positives and of negatives; a class without rows takes the other's, no rows at all 1."""
+    hit, miss = (a / b if a > 0 and b > 0 else 0.0 for a, b in zip(total, squares, strict=True))
+    return hit or miss or 1.0, miss or hit or 1.0
 
 
 def score_cells(metric: Metric, c: Confusion) -> Vector:

@@ -91,7 +91,7 @@ class Threshold:
             return None
         low, high = np.mean([i.score for i in known], axis=0).tolist()
         behind = [c.evidence for c in self.columns if c.evidence is not None]
-        if self.counts is not None and behind:  # pooled: every column's choice flatters the one score
+        if self.counts is not None and behind:  # pooled: every column's choice makes the one score look better
             low, high = behind[0].interval(optimism=sum(e.optimism() for e in behind)).score
         below, above = np.transpose([i.cut for i in known])
         return Interval((low, high), (below, above), known[0].level)
