@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shlex
@@ -20,6 +21,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FUSED = Path("src", "fbeta", "losses", "kernels")
 LIBRARY = FUSED / ("_cpu" + {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so"))
+#: What the library is compared with before it is loaded: the SHA-256 of its sources and itself.
+SEAL = LIBRARY.with_suffix(".sha256")
 FLAGS = [
     "-O3",
     "-std=gnu11",
@@ -41,7 +44,7 @@ class FusedHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, and tag the wheel with the platform if that worked."""
         if self.target_name == "wheel" and compile_fused(Path(self.root)):
-            build_data["artifacts"].append(LIBRARY.as_posix())
+            build_data["artifacts"] += [LIBRARY.as_posix(), SEAL.as_posix()]
             # Plain C for any Python 3 of this platform.
             build_data["pure_python"] = False
             platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
@@ -50,33 +53,35 @@ class FusedHook(BuildHookInterface[Any]):
 
 def compile_fused(root: Path) -> bool:
     """Compile `cpu.c` and its headers; say in one line why not, and leave no library behind, where that fails."""
-    source, library = root / FUSED / "cpu.c", root / LIBRARY
-    hashed = source_hash(root / FUSED)
+    library, sources = root / LIBRARY, sorted((root / FUSED).glob("cpu*.[ch]"))
+    defined = f'-DFBETA_SOURCE="{digest(*sources)[:16]}"'
     why = "no C compiler was found (CC, cc, gcc, clang)"
     for compiler in compilers():
-        with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-            fresh = Path(folder) / library.name
-            command = [*compiler, *FLAGS, f'-DFBETA_SOURCE="{hashed}"', str(source), "-o", str(fresh), *LATE]
-            try:
+        try:
+            with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+                fresh = Path(folder) / library.name
+                command = [*compiler, *FLAGS, defined, str(root / FUSED / "cpu.c"), "-o", str(fresh), *LATE]
                 done = subprocess.run(command, capture_output=True, text=True)
-            except OSError as error:
-                why = f"{shlex.join(compiler)}: {error}"
-                continue
-            if done.returncode == 0:
-                fresh.replace(library)  # a process that has the old one open keeps it
-                return True
+                if done.returncode == 0:
+                    (root / SEAL).write_text(digest(*sources, fresh))
+                    fresh.replace(library)  # a process that has the old one open keeps it
+                    return True
             lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
             why = f"{shlex.join(compiler)}: {next((x for x in lines if 'error' in x), lines[-1])}"
-    library.unlink(missing_ok=True)
+        except OSError as error:
+            why = f"{shlex.join(compiler)}: {error}"
+    with contextlib.suppress(OSError):  # a tree that nobody may write to; the sources tell an old library
+        library.unlink(missing_ok=True)
+        (root / SEAL).unlink(missing_ok=True)
     print(
         f"fbeta: the fused CPU losses were not compiled, the plain ones will serve: {why}.", file=sys.stderr, flush=True
     )
     return False
 
 
-def source_hash(folder: Path) -> str:
-    """A hash of all C sources: tests compare it with the one that the library was compiled with."""
-    return hashlib.sha256(b"".join(p.read_bytes() for p in sorted(folder.glob("cpu*.[ch]")))).hexdigest()[:16]
+def digest(*files: Path) -> str:
+    """The SHA-256 of files, one after the other."""
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def compilers() -> list[list[str]]:

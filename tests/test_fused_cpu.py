@@ -425,16 +425,6 @@ def test_functions_are_accurate_over_their_whole_range(level):
 # ---- what is missing or refused ----
 
 
-def test_without_the_library_it_says_so(monkeypatch, tmp_path):
-    monkeypatch.setattr(cpu, "LIBRARY", tmp_path / "_cpu.so")
-    assert not cpu.available()
-    with pytest.raises(RuntimeError, match="compiled losses are missing"):
-        soft_counts(torch.zeros(2), torch.zeros(2), None, None)
-    (tmp_path / "_broken.so").write_bytes(b"no library")
-    monkeypatch.setattr(cpu, "LIBRARY", tmp_path / "_broken.so")
-    assert not cpu.available()
-
-
 def test_supports_names_what_it_reads():
     z = torch.zeros(4)
     assert CpuRows.supports(z, z, z)
