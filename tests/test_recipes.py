@@ -325,6 +325,12 @@ def test_two_softmax_columns():
     assert task.cut.item() == cut_of(task, validation, MCC()).value
 
 
+def test_a_cut_of_infinity_calls_nothing_positive():
+    task = MetricTask(torch.nn.Flatten(0), "fbeta:beta=2", prevalence=0.1)
+    task.cut.fill_(torch.inf)
+    assert not task.decide(torch.tensor([0.0, torch.inf])).any()
+
+
 @pytest.mark.parametrize("average", ["macro", "micro"])
 def test_labels(average):
     pixels, digit = load_digits(return_X_y=True)

@@ -26,6 +26,7 @@ from fbeta.losses.kernels.plain import PlainRows
 from fbeta.losses.running import RunningConfusion
 from fbeta.losses.task import Batch
 from fbeta.metrics import Confusion, Metric, as_metric
+from fbeta.metrics.confusion import called
 
 __all__ = ["MetricTask", "Prediction"]
 
@@ -59,7 +60,7 @@ class MetricTask(L.LightningModule):
     A batch is (inputs, target) or (inputs, target, weight). Logged: `train_loss`, `val_loss` (of all rows at
     once), and the metric, named after its spec: for F₂ `train_fbeta_2` (at ½, while the weights move),
     `val_fbeta_2` (at ½) and `val_fbeta_2_tuned`. The last is judged on the rows that chose the cut, so it
-    flatters: compare models by `test_fbeta_2_tuned`, where `trainer.test` applies the cut to other rows.
+    is optimistic: compare models by `test_fbeta_2_tuned`, where `trainer.test` applies the cut to other rows.
     `MetricTask.load_from_checkpoint(path, model=net)` brings back weights, cut and the loss's counts.
 
     Shape: `cut` ``()``; ``(K,)`` for macro multi-label. Logits and targets as the loss's task says.
@@ -139,7 +140,8 @@ class MetricTask(L.LightningModule):
     def decide(self, score: Tensor) -> Tensor:
         """Apply the cut: ``score >= cut`` is positive."""
         # In the cut's precision: rounded, a cut between two neighbouring scores would be one of them.
-        return score.to(self.cut.dtype) >= self.cut
+        found: Tensor = called(score.to(self.cut.dtype), self.cut)
+        return found
 
     def configure_optimizers(self) -> Any:
         """Call the factory given as `optimizer`."""
@@ -227,8 +229,8 @@ class MetricTask(L.LightningModule):
         z, y, w = rows
         name = f"{stage}_{self.metric_name}"
         found = {f"{stage}_loss": self.loss.loss_of(PlainRows(rows, self.loss.columns))}
-        for key, called in ((name, z >= 0), (f"{name}_tuned", self.decide(z))):
-            score = self.metric(_confusion(called, y, w, self.loss.columns)).mean()
+        for key, decided in ((name, z >= 0), (f"{name}_tuned", self.decide(z))):
+            score = self.metric(_confusion(decided, y, w, self.loss.columns)).mean()
             found[key] = torch.where(z.isnan().any(), torch.nan, score)
         # Every rank has the same rows and so the same numbers; their mean is for Lightning, which asks for it.
         self.log_dict({key: value.float() for key, value in found.items()}, sync_dist=True, prog_bar=True)
@@ -244,8 +246,8 @@ def _parts(batch: Any) -> tuple[Any, Tensor, Tensor | None]:
     return batch[0], batch[1], batch[2] if len(batch) == 3 else None
 
 
-def _confusion(called: Tensor, target: Tensor, weight: Tensor, columns: bool) -> Confusion:
-    c = Confusion.from_predictions(called.double(), target.double(), weight.double(), axis=0)
+def _confusion(decided: Tensor, target: Tensor, weight: Tensor, columns: bool) -> Confusion:
+    c = Confusion.from_predictions(decided.double(), target.double(), weight.double(), axis=0)
     return c if columns else Confusion(*(cell.squeeze(0) for cell in c))
 
 
