@@ -6,12 +6,17 @@ import random
 from pathlib import Path
 
 from fbeta import datasets
-from fbeta.datasets.archives import gunzip
+from fbeta.datasets.archives import pieces
 from fbeta.datasets.dataset import Dataset, File
 from fbeta.datasets.download import DataError
 
 NAME = "made-up"
 CONTENT = {name: random.Random(name).randbytes(size) for name, size in (("a.bin", 60_000), ("b.bin", 700))}
+
+
+def gunzip(file, name):
+    with gzip.open(file) as stream:
+        yield from pieces(stream, name)
 
 
 def described(content):

@@ -1,6 +1,5 @@
-"""Reading archives and Python packages of others safely: nothing is unpickled, run, or unpacked to a path they name."""
+"""Reading Python packages of others safely: nothing is unpickled, run, or unpacked to a path they name."""
 
-import contextlib
 import gzip
 import os
 import shutil
@@ -9,7 +8,7 @@ import sys
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -19,34 +18,13 @@ from fbeta.datasets.download import DataError
 _CHUNK = 1 << 20
 
 
-@contextlib.contextmanager
-def _damage(name: str) -> Iterator[None]:
-    try:
-        yield
-    except (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError) as error:
-        raise DataError(f"{name} is damaged: {error}") from error
-
-
 def pieces(stream: IO[bytes] | gzip.GzipFile, name: str) -> Iterator[bytes]:
     """The content of a stream, piece by piece; `name` is for the message where it is damaged."""
-    with _damage(name):
+    try:
         while chunk := stream.read(_CHUNK):
             yield chunk
-
-
-def gunzip(file: Path | IO[bytes], name: str) -> Iterator[bytes]:
-    """The decompressed content of a gzip file, piece by piece."""
-    with _damage(name), gzip.open(file) as stream:
-        yield from pieces(stream, name)
-
-
-def members(archive: Path, names: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
-    """The regular files of a tar archive with these names, in the archive's order; read each before the next."""
-    with _damage(archive.name), tarfile.open(archive) as tar:
-        for member in tar:
-            stream = tar.extractfile(member) if member.isfile() and member.name in names else None
-            if stream is not None:
-                yield member.name, stream
+    except (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError) as error:
+        raise DataError(f"{name} is damaged: {error}") from error
 
 
 def run(*command: str, folder: Path, output: Path | None = None, env: Mapping[str, str] | None = None) -> None:

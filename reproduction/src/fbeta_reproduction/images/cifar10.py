@@ -8,10 +8,11 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fbeta.datasets.archives import members, pieces, run
+from fbeta.datasets.archives import pieces, run
 from fbeta.datasets.dataset import Dataset, File, Job
 from fbeta.datasets.download import DataError
 from fbeta.datasets.images import Images
+from fbeta_reproduction.images.archives import members
 
 if TYPE_CHECKING:
     import numpy as np

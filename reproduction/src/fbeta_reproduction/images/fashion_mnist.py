@@ -6,10 +6,11 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fbeta.datasets.archives import gunzip, members, run
+from fbeta.datasets.archives import run
 from fbeta.datasets.dataset import Dataset, File, Job
 from fbeta.datasets.download import DataError
 from fbeta.datasets.images import Images
+from fbeta_reproduction.images.archives import gunzip, members
 
 if TYPE_CHECKING:
     import numpy as np
