@@ -232,7 +232,7 @@ def test_what_diverges_is_said_and_has_no_model():
     rows = Rows(X * np.float32(1e30), Y[:, None], folds(Y, 3))
     fitted = MLP(epochs=2, rate=1e20).fit_folds(rows, Goal(F2), ["mae"])["mae"]
     assert fitted.model is None
-    assert fitted.remark == "diverged: its scores are no numbers"
+    assert fitted.remark == "diverged: its scores are not finite"
     assert (fitted.scores == 0).all()
 
 

@@ -6,10 +6,10 @@ never comes from the rows a model was fitted to: a model that knows its rows by 
 """
 
 from fbeta.learners.crossfit import CrossFit, cross_fit, take
-from fbeta.learners.fixed_point import FixedPoint, Round, cost_weights, costs, solve
+from fbeta.learners.fixed_point import FixedPoint, Round, cost_weights, costs, solve, without_costs
 from fbeta.learners.learner import Fitted, Goal, Learner, Rows, Scorer
 
 __all__ = [
     "CrossFit", "Fitted", "FixedPoint", "Goal", "Learner", "Round", "Rows", "Scorer", "cost_weights", "costs",
-    "cross_fit", "solve", "take",
+    "cross_fit", "solve", "take", "without_costs",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any, Generic
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fbeta.decisions import Platt
 from fbeta.learners.crossfit import Array, CrossFit, Fit, Model, Score, cross_fit
 from fbeta.metrics import Confusion, Metric, as_metric, check_prevalence, class_costs
 
@@ -174,6 +175,18 @@ def cost_weights(y: NDArray[Any], delta: float, weight: ArrayLike | None = None)
     priced: Array = w * np.where(y == 1, 1 - delta, delta)
     total = priced.sum()
     return priced * (w.sum() / total) if total > 0 else priced
+
+
+def without_costs(costs: tuple[float, float], q: float = 0.0) -> Platt:
+    r"""What turns scores of a model that was trained with costs, by the tangent loss with q < 1, into probabilities.
+
+    .. math:: \operatorname{logit} \eta = (1 - q)\, z - \log\frac{c_1}{c_0}
+
+    >>> float(without_costs((0.25, 0.75))(np.log(3)))
+    0.5
+    """
+    c0, c1 = costs
+    return Platt(1 - q, float(np.log(c0 / c1)))
 
 
 def _logit(p: float) -> float:

@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fbeta.decisions.calibration import sigmoid
 from fbeta.learners.fixed_point import costs as costs_at
+from fbeta.learners.fixed_point import without_costs
 from fbeta.metrics import AnchorTerm, Confusion, Metric, as_metric, check_prevalence
 from fbeta.metrics.distance import CROSS_ENTROPY, FAR, check_q
 
@@ -125,7 +125,7 @@ class Objective:
         if z.shape != rows.gradient.shape:
             raise ValueError(
                 f"One score per row is needed: got {z.shape} for {len(rows.gradient)} rows. This objective is for two "
-                "classes; train one model a class for more."
+                "classes; train one model per class for more."
             )
         return rows(z)
 
@@ -147,17 +147,13 @@ class Objective:
         return min(max(best, -FAR / 8), FAR / 8)
 
     def probability(self, scores: ArrayLike) -> NDArray[np.float64]:
-        r"""Probabilities from scores of a model trained with the tangent loss, q < 1 and these costs.
-
-        .. math:: \operatorname{logit} \eta = (1 - q)\, z - \log\frac{c_1}{c_0}
+        """Probabilities from scores of a model trained with the tangent loss, q < 1 and these costs.
 
         Shape: any; the same comes back.
         """
         if self.loss == "surrogate" or self.q == 1.0:
             raise ValueError("Only the tangent loss with q < 1 has probabilities in closed form; calibrate the scores.")
-        c0, c1 = self.costs
-        z = (1 - self.q) * np.asarray(scores, dtype=np.float64) - math.log(c1 / c0)
-        return sigmoid(z)  # type: ignore[no-any-return]
+        return without_costs(self.costs, self.q)(scores)
 
     def _score(self, scores: Any, data: Any) -> float:
         """The metric at the loss's own cut, z ≥ 0; rows that are not being fitted move the costs."""

@@ -12,6 +12,7 @@ import torch
 from fbeta.decisions import Platt
 from fbeta.decisions.steps import count_columns
 from fbeta.learners.crossfit import Array
+from fbeta.learners.fixed_point import without_costs
 from fbeta.learners.learner import Best, Course, Fitted, Goal, Rows, Tick
 from fbeta.learners.machine import device_of, threads_for, torch_threads
 from fbeta.learners.network import Network, NetworkLearner
@@ -172,10 +173,9 @@ class _LossRuns:
         loss = self.modules[0]
         if not isinstance(loss, TangentLoss) or loss.q >= 1:
             return None
-        c0, c1 = (np.atleast_1d(c.double().cpu().numpy()) for c in loss.costs)
-        offsets = np.log(c0 / c1)
         # The run of all rows comes first; pooled outputs have one pair of costs for all.
-        return tuple(Platt(1 - loss.q, float(offsets[k % len(offsets)])) for k in range(outputs))
+        pairs = torch.stack([c.double().reshape(-1) for c in loss.costs], 1).tolist()
+        return tuple(without_costs(pairs[k % len(pairs)], loss.q) for k in range(outputs))
 
     def _log_loss(self, scores: Array, calibration: tuple[Platt, ...] | None) -> float:
         """Mean log loss of the held-out rows; 0 where the loss gives no probabilities."""
@@ -191,7 +191,7 @@ class _LossRuns:
         share, loss, score, held = zip(*self.course, strict=True)
         how: dict[str, Any] = {"rounds": self.best.epoch, "course": Course(loss, score, held), "seconds": seconds}
         if not np.isfinite(self.best.key[0]):
-            remark = "diverged: its scores are no numbers"
+            remark = "diverged: its scores are not finite"
             return Fitted(np.zeros_like(self.scores), None, remark=remark, **how)
         whole, *of_folds = self.networks
         remark = collapse(share, self.best.epoch)

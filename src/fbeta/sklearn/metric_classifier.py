@@ -100,7 +100,7 @@ class MetricClassifier(Decider):
         found = learner.fit_folds(rows, goal, [self.loss], seed=seed)[self.loss]
         if found.model is None:
             raise ValueError(
-                f"Training with the loss {self.loss!r} diverged: its scores are no numbers. Take another loss, or a "
+                f"Training with the loss {self.loss!r} diverged: its scores are not finite. Take another loss, or a "
                 "smaller learning_rate."
             )
         chosen = found.of_folds if self.average_folds else (found.model,)

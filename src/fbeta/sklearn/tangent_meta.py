@@ -5,8 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from fbeta.decisions import Platt
-from fbeta.learners import FixedPoint, cost_weights, solve
+from fbeta.learners import FixedPoint, cost_weights, solve, without_costs
 from fbeta.sklearn.clones import Clones, mean_of, response_method, scores_of, takes_columns, weight_argument
 from fbeta.sklearn.decider import Given, MetaDecider
 from fbeta.sklearn.labels import Array, Labels
@@ -88,9 +87,8 @@ class TangentMetaClassifier(MetaDecider):
         held = self.fixed_points_[0].crossfit.held
         scores = np.stack([point.crossfit.scores[held] for point in self.fixed_points_], axis=1)
         weight = None if rows.weight is None else rows.weight[held]
-        without_costs = [Platt(1.0, float(np.log(c0 / c1))) for c0, c1 in self.costs_]
-        calibration = "platt" if self._method == "decision_function" else without_costs
-        self._decide(scores, target[held], weight, calibration)
+        margins = self._method == "decision_function"
+        self._decide(scores, target[held], weight, "platt" if margins else list(map(without_costs, self.costs_)))
         return self
 
     def _solve(self, rows: Given, column: Array, fold: Any) -> tuple[FixedPoint[list[Any]], list[Any]]:
