@@ -40,7 +40,7 @@ class Anchors:
     @property
     def distances(self) -> tuple[float, float]:
         """How far x₀ and y₀ lie outside [0, 1]."""
-        return _outside(self.negative), _outside(self.positive)
+        return outside(self.negative), outside(self.positive)
 
     @property
     def scale(self) -> float:
@@ -132,7 +132,8 @@ def find_anchors(metric: Metric, prevalence: float) -> tuple[Anchors, bool] | No
     return None
 
 
-def _outside(anchor: float) -> float:
+def outside(anchor: float) -> float:
+    """How far an anchor lies outside [0, 1]."""
     return max(0.0, -anchor, anchor - 1.0)
 
 

@@ -15,7 +15,7 @@ Reference: [lee2021], [yuille2003]
 import math
 from typing import Any, NamedTuple, Self
 
-from fbeta.metrics.anchors import Anchors
+from fbeta.metrics.anchors import Anchors, outside
 
 #: Cross entropy is the log distance to the corner of ROC space where every call is right.
 CROSS_ENTROPY = Anchors(1.0, 0.0)
@@ -63,7 +63,7 @@ class AnchorTerm(NamedTuple):
         if 0.0 < anchor < 1.0:
             raise ValueError(f"The anchor {anchor:g} lies inside ROC space, where the log distance is undefined.")
         sign = 1.0 if positive == (anchor > 0) else -1.0
-        distance = max(0.0, -anchor, anchor - 1.0)
+        distance = outside(anchor)
         if scale == 1.0:
             return cls(sign, distance, 0.0, 1.0, q, 0.0)
         # Far anchors: a perfect prediction costs nothing on either side, so that κ passes through π = ½

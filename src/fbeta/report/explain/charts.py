@@ -125,7 +125,9 @@ def figure_1(e: Explanation, n: int = 241) -> tuple[list[Curve], list[Curve]]:
     if not e.trainable:
         return a, b
     if e.slope is not None:
-        for panel, price in ((a, 2 / (1 + e.slope)), (b, 2 * e.slope / (1 + e.slope))):
+        parallel = Anchors(math.inf, math.inf, e.slope)
+        for panel, positive in ((a, True), (b, False)):
+            price = AnchorTerm.of(parallel, positive=positive).scale
             panel.append(Curve(f"surrogate  {times(price, 3)}q", "own", q, price * q))
     elif e.anchors is not None:
         x0, y0 = e.anchors
