@@ -17,7 +17,7 @@ from fbeta.comparison.methods import Method, baseline_of, methods_for
 from fbeta.comparison.parts import load_parts
 from fbeta.comparison.plan import Plan, Split
 from fbeta.comparison.result import Choice, Comparison, Difference, Estimate
-from fbeta.comparison.run import compare
+from fbeta.comparison.run import compare, fit
 from fbeta.comparison.statistics import bootstrap_interval, corrected_t, mean_interval, paired_bootstrap, reach
 from fbeta.learners import models
 from fbeta.learners.training import collapse
@@ -54,6 +54,14 @@ def timeless(comparison):
         return replace(candidate, outcomes=outcomes)
 
     return replace(comparison, seconds=0.0, candidates=tuple(still(c) for c in comparison.candidates))
+
+
+@pytest.mark.parametrize("call", [compare, fit])
+def test_a_misspelt_option_is_answered_by_the_one_that_exists(call):
+    with pytest.raises(TypeError, match=rf"^{call.__name__}\(\) has no option 'metrc'\. Did you mean 'metric'\?$"):
+        call(table(), metrc="f2")
+    with pytest.raises(TypeError, match=rf"^{call.__name__}\(\) has no option 'grup'\. Did you mean 'group'\?$"):
+        call("digits", grup="day")
 
 
 def test_without_overlap_it_is_the_usual_t_test():

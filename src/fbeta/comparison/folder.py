@@ -10,9 +10,11 @@ import numpy as np
 
 from fbeta.comparison.plan import Part
 from fbeta.decisions import Platt
+from fbeta.learners import Scorer
 from fbeta.learners.crossfit import Array
 from fbeta.learners.learner import Course
 from fbeta.sealed import DAMAGED, read_json, seal, unseal
+from fbeta.tables import Encoder
 from fbeta.writing import naming, write
 
 ABOUT, NUMBERS = "part.json", "scores.safetensors"
@@ -22,7 +24,8 @@ ABOUT, NUMBERS = "part.json", "scores.safetensors"
 class SplitScores:
     """One method on one split: `inner` scores learning rows by models of the other folds, `outer` test rows.
 
-    `calibration` is known where the loss implies probabilities, and learned from `inner` elsewhere.
+    `calibration` is known where the loss implies probabilities, and learned from `inner` elsewhere. `fitted` are the
+    encoder and the model that learned from all rows of a fit; a comparison keeps none.
     """
 
     inner: Array
@@ -32,6 +35,7 @@ class SplitScores:
     course: Course = field(default_factory=Course)
     remark: str = ""
     calibration: tuple[Platt, ...] | None = None
+    fitted: tuple[Encoder, Scorer] | None = None
 
 
 class Folder:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,8 +135,11 @@ def _test_rows(parts: Sequence[Judged]) -> tuple[Array, NDArray[np.bool_]]:
     return np.concatenate([x.probability for x in parts]), np.concatenate([x.target for x in parts])
 
 
-def compared(table: Table, plan: Plan, judged: Sequence[Mapping[Method, Judged]]) -> Comparison:
-    """Set every method against the one that was fixed beforehand, and say which to take; `judged` is one per split."""
+def compared(table: Table, plan: Plan, judged: Sequence[Mapping[Method, Judged]], **made: Any) -> Comparison:
+    """Set every method against the one that was fixed beforehand, and say which to take; `judged` is one per split.
+
+    `made`: how long it took, and on which machine.
+    """
     metric, methods = plan.metric, plan.methods
     fixed = baseline_of(methods)
     judge = _Judge(table, metric, plan.splits)
@@ -174,6 +178,7 @@ def compared(table: Table, plan: Plan, judged: Sequence[Mapping[Method, Judged]]
         folds=plan.folds,
         choice=choice,
         advised=advised(winner, baseline, choice),
+        **made,
     )
 
 

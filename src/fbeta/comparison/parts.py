@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fbeta.comparison.folder import Folder, SplitScores
 from fbeta.comparison.plan import Part, Plan, Split
-from fbeta.learners import Fitted, Goal, Rows, models
+from fbeta.learners import Goal, Rows, models
 from fbeta.learners.learner import Tick
 from fbeta.learners.machine import threads_for
 from fbeta.metrics import Custom, Metric
@@ -37,23 +37,25 @@ class LoadedPart:
     split: Split
     metric: Metric
     device: str = "cpu"
+    encoder: Encoder | None = None
 
-    def fit(self, tick: Tick = _silent) -> dict[str, Fitted]:
-        """Train the part; what came of each loss."""
-        train = self.split.train
+    def train(self, tick: Tick = _silent) -> dict[str, SplitScores]:
+        """Train the part; its scores by loss."""
+        train, test, found = self.split.train, self.X[self.split.test], {}
         X = self.X if len(train) == len(self.X) else self.X[train]
         learner = models.get(self.part.model)
         if hasattr(learner, "device"):
             learner = models.get(self.part.model, device=self.device)
         rows = Rows(X, self.y[train, None], self.split.fold)
-        return learner.fit_folds(rows, Goal(self.metric), self.part.losses, seed=self.split.seed, tick=tick)
-
-    def train(self, tick: Tick = _silent) -> dict[str, SplitScores]:
-        """Train the part; its scores by loss."""
-        test, found = self.X[self.split.test], {}
-        for loss, x in self.fit(tick).items():
-            outer = np.zeros(len(test)) if x.model is None else x.model(test)[:, 0]
-            found[loss] = SplitScores(x.scores[:, 0], outer, x.seconds, x.rounds, x.course, x.remark, x.calibration)
+        fitted = learner.fit_folds(rows, Goal(self.metric), self.part.losses, seed=self.split.seed, tick=tick)
+        for loss, x in fitted.items():
+            outer, kept = np.zeros(len(test)), None
+            if x.model is not None and len(test):
+                outer = x.model(test)[:, 0]
+            elif x.model is not None and self.encoder is not None:  # no rows to judge by: the model itself is wanted
+                kept = self.encoder, x.model
+            how = x.seconds, x.rounds, x.course, x.remark, x.calibration
+            found[loss] = SplitScores(x.scores[:, 0], outer, *how, kept)
         return found
 
     def finish(self, folder: Folder | None, wait: bool, tick: Tick) -> tuple[Part, dict[str, SplitScores] | None]:
@@ -114,9 +116,10 @@ def load_parts(parts: Iterable[Part], plan: Plan, table: Table, device: str = "c
     for part in parts:
         split = plan.splits[part.split]
         if part.split != ready:
-            X = Encoder.fit(table.features[split.train], table.columns).transform(table.features)
-            ready = part.split
-        yield LoadedPart(part, X, y, split, plan.metric, device)
+            learned = table.features if len(split.train) == len(table) else table.features[split.train]
+            encoder = Encoder.fit(learned, table.columns)
+            X, ready = encoder.transform(table.features), part.split
+        yield LoadedPart(part, X, y, split, plan.metric, device, encoder)
 
 
 def steps_of(parts: Iterable[Part]) -> int:

@@ -2,10 +2,11 @@
 
 import datetime
 import hashlib
+import inspect
 import platform
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,13 @@ from fbeta.comparison import parts
 from fbeta.comparison.folder import Folder
 from fbeta.comparison.judging import Judged, compared, decision_for, held_score, judge, known
 from fbeta.comparison.methods import Method, Names, check
-from fbeta.comparison.parts import LoadedPart, Progress, steps_of
+from fbeta.comparison.parts import Progress
 from fbeta.comparison.plan import Plan, versions
 from fbeta.comparison.result import Comparison
 from fbeta.data import load_table, root
-from fbeta.learners import Fitted
 from fbeta.metrics import Metric, as_metric, title
-from fbeta.tables import Encoder, Table
+from fbeta.spelling import did_you_mean
+from fbeta.tables import Table
 from fbeta.tables.errors import listed
 from fbeta.tables.table import digest
 
@@ -55,7 +56,7 @@ def compare(
     """Compare losses and cuts on a table: which is best, by how much, and is that more than noise?
 
     - `data`: a `Table`, a data frame, a path, or the name of a set; `options` are those of `fbeta.data.load_table`.
-    - `models`, `losses`: names; those installed and a sensible six unless given.
+    - `models`, `losses`: names; all installed models and six common losses unless given.
     - `seeds`: outer splits. `folds`: inner folds, shared by all methods. `rule`: how the cut is chosen.
     - `folder`: keeps finished parts, so that a killed comparison goes on and ends with the same numbers; processes
       that share one divide the work.
@@ -72,6 +73,7 @@ def compare(
     Reference: [nadeau2003]
     """
     began = time.perf_counter()
+    _check_options(compare, options)
     goal, methods = check(metric, models, losses, rule=rule, device=device)
     table = data if isinstance(data, Table) else load_table(data, target, **options)
     plan = Plan.make(table, goal, methods, seeds, folds, seed, rule)
@@ -90,10 +92,18 @@ def compare(
     whole = {k: found for k, found in judged.items() if len(found) == len(methods)}
     if not whole:
         raise ValueError("no split is finished by all methods yet; train first, or ask for fewer methods.")
-    done = compared(table, replace(plan, splits=tuple(plan.splits[k] for k in whole)), list(whole.values()))
+    finished = replace(plan, splits=tuple(plan.splits[k] for k in whole))
     version = torch.__version__.partition("+")[0]
     machine = f"{platform.machine()}, {torch.get_num_threads()} threads, torch {version}"
-    return replace(done, seconds=time.perf_counter() - began, machine=machine)
+    seconds = time.perf_counter() - began
+    return compared(table, finished, list(whole.values()), seconds=seconds, machine=machine)
+
+
+def _check_options(call: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Refuse a misspelt option, which would go on to `load_table`."""
+    known = {name for function in (call, load_table) for name in inspect.signature(function).parameters}
+    for name in options.keys() - known:
+        raise TypeError(f"{call.__name__}() has no option {name!r}.{did_you_mean(name, known)}")
 
 
 def usual_folder(table: Table) -> Path:
@@ -131,6 +141,7 @@ def fit(
     ('linear, tangent', True)
     """
     began = time.perf_counter()
+    _check_options(fit, options)
     if comparison is not None:
         metric, models, losses, rule, folds = _asked(comparison, metric, models, losses, rule, folds)
         options = comparison.reading(target=target, **options)
@@ -141,38 +152,26 @@ def fit(
     table = data if isinstance(data, Table) else load_table(data, target, **options)
     if comparison is not None:
         left = {*comparison.table.drop, comparison.table.group, comparison.table.time}
-        if learnt := [column.name for column in table.columns if column.name in left]:
-            raise ValueError(f"the comparison did not learn from {listed(learnt)}: leave it out of this table (drop=).")
+        if more := [column.name for column in table.columns if column.name in left]:
+            raise ValueError(f"the comparison did not learn from {listed(more)}: leave it out of this table (drop=).")
     plan = Plan.whole(table, goal, methods, folds, seed, rule)
-    encoder = Encoder.fit(table.features, table.columns)
-    X, y = encoder.transform(table.features), table.y.astype(np.int64)
-    done, total = 0, steps_of(plan.parts)
-    found: dict[Method, Fitted] = {}
-    for part in plan.parts:
-        tick(done, total)
-        loaded = LoadedPart(part, X, y, plan.splits[part.split], goal, device)
-
-        def ahead(epoch: int, before: int = done) -> None:
-            tick(before + epoch, total)
-
-        found |= {Method(part.model, loss): fitted for loss, fitted in loaded.fit(ahead).items()}
-        done += steps_of([part])  # also where it stopped before
-    tick(done, total)
-    trained = {method: found[method] for method in methods}
+    y, fold = table.y.astype(np.int64), plan.splits[0].fold
+    scores = parts.train(plan, table, device=device, tick=tick)
+    found = {Method(part.model, loss): x for part, of_part in scores for loss, x in of_part.items()}
     held = {
-        method: known(held_score(fitted.scores[:, 0], y, plan.splits[0].fold, fitted.calibration, goal, rule))
-        for method, fitted in trained.items()
-        if fitted.model is not None
+        method: known(held_score(found[method].inner, y, fold, found[method].calibration, goal, rule))
+        for method in methods
+        if found[method].fitted is not None
     }
     if not held:
         raise ValueError(
-            f"training diverged ({', '.join(m.name for m in methods)}): its scores are no numbers; choose another "
+            f"training diverged ({', '.join(m.name for m in methods)}): its scores are not finite; choose another "
             "model or loss."
         )
     method = max(held, key=held.__getitem__)
-    fitted = trained[method]
-    assert fitted.model is not None
-    decision = decision_for(fitted.scores[:, 0], y, fitted.calibration, goal, rule)
+    trained = found[method]
+    assert trained.fitted is not None
+    decision = decision_for(trained.inner, y, trained.calibration, goal, rule)
     about = {
         "data": table.name,
         "sha256": sha256,
@@ -182,17 +181,15 @@ def fit(
         "folds": folds,
         "seed": seed,
         "tried": [m.name for m in methods],
-        "epochs": fitted.rounds,
-        "collapse": fitted.remark,
+        "epochs": trained.rounds,
+        "collapse": trained.remark,
         "seconds": round(time.perf_counter() - began, 1),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "versions": versions("numpy", "polars", "torch", method.learner.package),
         "notes": list(table.notes),
     }
-    return Model(
-        encoder, fitted.model, decision, goal, table.target, table.positive, table.negative, method.model, method.loss,
-        about,
-    )  # fmt: skip
+    named: dict[str, Any] = {"target": table.target, "positive": table.positive, "negative": table.negative}
+    return Model(*trained.fitted, decision, goal, **named, model=method.model, loss=method.loss, provenance=about)
 
 
 def digest_of_file(path: Path | str) -> str:
