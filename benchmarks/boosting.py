@@ -166,7 +166,7 @@ class PlainLGBM(lightgbm.LGBMClassifier):
 
 
 def plain_remembered(model: Any, fit: Callable[..., Any], X: Any, y: Any) -> Any:
-    """Fit, or take over what a model with the same settings learnt from the same rows."""
+    """Fit, or take over what a model with the same settings learned from the same rows."""
     key = type(model).__name__, repr(model.get_params()), hash(X.tobytes()), hash(y.tobytes())
     if key not in REMEMBERED:
         REMEMBERED[key] = fit(X, y)

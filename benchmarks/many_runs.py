@@ -40,7 +40,7 @@ def table() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
 
 
 def plain(X: Any, y: Any, loss: str, seed: int, batch: int) -> torch.Tensor:
-    """One run as anybody would write it, from the stack's initial weights."""
+    """One run as it is usually written, from the stack's initial weights."""
     torch.manual_seed(seed)
     start = Stack(X, y[:, None], [Run(np.arange(ROWS), loss, (0, seed))], METRIC, hidden=HIDDEN)
     X, y = torch.from_numpy(X), torch.from_numpy(y).float()

@@ -1,4 +1,4 @@
-"""`fbeta predict` on a large file: rows a second and peak memory, in a process of its own, the worst of three.
+"""`fbeta predict` on a large file: rows per second and peak memory, in a process of its own, the worst of three.
 
     python benchmarks/predict.py                 # 200 MB, a minute; --megabytes 1000 is what the result file has
 
@@ -80,7 +80,7 @@ def measure(model: str, frame: pl.DataFrame, source: Path, folder: Path, ending:
 
 def summary(result: dict[str, Any]) -> str:
     """The result as a table of docs/tables.md."""
-    lines = ["| model | rows a second | peak memory |", "|---|---:|---:|"]
+    lines = ["| model | rows per second | peak memory |", "|---|---:|---:|"]
     for name, found in result.items():
         if isinstance(found, dict):
             lines.append(f"| {name} | {found['rows_per_second']:,} | {found['peak_MB']} MB |")

@@ -64,7 +64,7 @@ def main() -> None:
     chosen.add_argument("--write", action="store_true", help="compare, and keep what is found")
     chosen.add_argument("--render", action="store_true", help="show what is kept")
     if parser.parse_args().write:
-        # A folder of its own: parts that an earlier demo finished would flatter the seconds.
+        # A folder of its own: parts that an earlier demo finished would make it look too fast.
         with tempfile.TemporaryDirectory() as folder:
             fbeta = Path(sys.executable).parent / "fbeta"
             command = [str(fbeta), "compare", "--results", f"{folder}/parts", "--json"]

@@ -290,8 +290,8 @@ def test_bad_files(table, tmp_path):
         XGBMetricClassifier().load_model(path)
     for content, words in (
         (b"", "is empty; save the model again"),
-        (b"{", "is of another kind"),
-        (seal({}), "no 'estimator.json'|of another kind"),
+        (b"{", "is no file that fbeta wrote"),
+        (seal({}), "no 'estimator.json'|no file that fbeta wrote"),
         (seal({"estimator.json": b"{"}), "holds no booster"),
         (seal({"estimator.json": b"[1]"}), "holds no booster"),
         (seal({"estimator.json": b'{"format": "x", "library": "xgboost"}'}), "says format 'x'"),

@@ -58,7 +58,7 @@ def test_fit_says_what_it_did_and_does_not_oversell(shop, tmp_path):
     said = done(*asked).stdout
     assert "positive is fraud 'yes', the rarer value" in said
     assert "Trained linear, bce, on all 200 rows of shops.csv." in said
-    assert "Out-of-fold F₂ 0." in said
+    assert ": F₂ 0." in said
     assert "95 % interval" in said
     assert "a little optimistic" in said
     assert f"fbeta predict {out}" in said

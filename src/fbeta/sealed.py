@@ -42,11 +42,11 @@ def unseal(data: bytes) -> dict[str, bytes]:
     if not data:
         raise ValueError("is empty")
     if not data.startswith(b"PK\x03\x04"):
-        raise ValueError("is of another kind")
+        raise ValueError("is no file that fbeta wrote")
     if data[-_SEALED:-64] != _SEAL:
         raise ValueError("is truncated")
     if hashlib.sha256(data[:-_SEALED]).hexdigest().encode() != data[-64:]:
-        raise ValueError("is damaged, its checksum is another")
+        raise ValueError("is damaged: its checksum does not match")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             infos = archive.infolist()

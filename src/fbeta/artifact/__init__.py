@@ -1,4 +1,4 @@
-"""A fitted model as one file: what it learnt, how it decides, where it comes from. Nothing is executed on load."""
+"""A fitted model as one file: what it learned, how it decides, where it comes from. Nothing is executed on load."""
 
 try:
     import polars as _polars  # noqa: F401

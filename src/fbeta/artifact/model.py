@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fbeta.decisions import Decision, Threshold
 from fbeta.learners import Scorer
-from fbeta.metrics import Metric, title
+from fbeta.metrics import Metric
 
 if TYPE_CHECKING:
     import polars as pl
@@ -85,17 +85,15 @@ class Model:
 
     def summary(self) -> str:
         """What was trained, and how good it looked on which rows."""
-        about, cut, interval = self.provenance, self.cut, self.cut.interval
-        tried = about["tried"]
+        about, tried = self.provenance, self.provenance["tried"]
         best = f", the best of {len(tried)} methods on out-of-fold rows" if len(tried) > 1 else ""
-        sure = " (95 % interval {:.3f} to {:.3f})".format(*interval.score) if interval else ""
-        chose = "the cut and the method" if len(tried) > 1 else "the cut"
+        chose = "the method and " if len(tried) > 1 else ""
         lines = [
             f"Trained {self.name}{best}, on all {about['rows']:,} rows of {about['data']}.",
-            f"Out-of-fold {title(self.metric)} {cut.score:.3f}{sure}, cut at the probability {cut.value:.4g}.",
-            f"The rows of that score also chose {chose} and when to stop, so it is a little optimistic; what "
+            self.decision.explain(),
+            f"These out-of-fold rows also chose {chose}when to stop, so the score is a little optimistic; what "
             "`fbeta compare` says comes from rows that had no part in any choice.",
-            cut.warning or "",
+            self.cut.warning or "",
             about["collapse"] and f"Without that cut it {about['collapse']}.",
         ]
         return "\n".join(line for line in lines if line)

@@ -116,7 +116,7 @@ def _model(about: dict[str, Any], members: dict[str, bytes], metric: Any, learne
     expected = {ABOUT, *learner.files}
     if set(members) != expected:
         lacking, more = sorted(expected - set(members)), sorted(set(members) - expected)
-        raise ValueError(f"it lacks {', '.join(lacking)}" if lacking else f"nobody knows its {more[0]!r:.60}")
+        raise ValueError(f"it lacks {', '.join(lacking)}" if lacking else f"it has an unknown member {more[0]!r:.60}")
     decision = Decision.from_dict(about["decision"])
     if decision.several:
         raise ValueError("its decision is of several columns")

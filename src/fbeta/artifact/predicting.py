@@ -111,7 +111,7 @@ def _pieces(
         if rest:
             raise TableError(f"{source} has no kept column {rest[0]!r}.")
         if score and (table.target, table.positive) != (model.target, model.positive):
-            raise TableError(f"{source} has the target {table.target!r}, but the model learnt {model.target!r}.")
+            raise TableError(f"{source} has the target {table.target!r}, but the model learned {model.target!r}.")
         yield table.features, table.features[:, list(keep)], table.y.astype(float) if score else None
         return
     wanted = dict.fromkeys([*keep, *([model.target] if score else [])])
@@ -127,7 +127,7 @@ def _truth(model: Model, column: pl.Series, source: str | Path) -> Floats:
     if strange:
         raise TableError(
             f"{source}: the target {model.target!r} is {strange[0]!r} in some row, which is none of the classes "
-            f"that the model learnt: leave --score out, or correct it."
+            f"that the model learned: leave --score out, or correct it."
         )
     positive = {value: float(name == model.positive) for value, name in known.items()}
     return text.replace_strict(positive, default=None, return_dtype=pl.Float64).fill_null(np.nan).to_numpy()

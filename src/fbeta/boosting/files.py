@@ -89,7 +89,7 @@ def load(estimator: BoosterClassifier, path: Path) -> None:
         fitted = _fitted(about)
         native = [members[f"{k}/{engine.file}"] for k in range(len(about["boosters"]))]
         if len(members) != len(native) + 1:
-            raise ValueError("it has members that nobody knows")
+            raise ValueError("it has unknown members")
         each = zip(about["boosters"], native, strict=True)
         fitted["models_"] = [estimator._learner.read(facts, {engine.file: data}) for facts, data in each]
         if {model.inputs for model in fitted["models_"]} != {fitted["n_features_in_"]}:

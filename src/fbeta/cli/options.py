@@ -141,13 +141,13 @@ METRIC = "A spec such as fbeta:beta=2; an unknown name lists them."
 MetricSpec = Annotated[str, typer.Option(help=METRIC, autocompletion=metrics)]
 _MODELS = "Names such as linear,xgboost; all that are installed if not given."
 Models = Annotated[str | None, typer.Option("--models", "--model", help=_MODELS, autocompletion=models)]
-_LOSSES = "Names such as bce,tangent; a sensible six if not given."
+_LOSSES = "Names such as bce,tangent; six common ones if not given."
 Losses = Annotated[str | None, typer.Option("--losses", "--loss", help=_LOSSES, autocompletion=losses)]
 Group = Annotated[str | None, typer.Option(help="Rows with one value of this column stay together.")]
 Time = Annotated[
     str | None, typer.Option(help="A column of times: compare learns from the past only; fit leaves it out.")
 ]
-Drop = Annotated[list[str] | None, typer.Option(help="Leave columns out; with commas between, or repeated.")]
+Drop = Annotated[list[str] | None, typer.Option(help="Leave out columns, separated by commas; may be repeated.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
 RULE = "How cuts are chosen, such as shrunk or exact; an unknown name lists all."

@@ -21,7 +21,7 @@ def predict(
     ],
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help=_OUT)] = "-",
     keep: Annotated[
-        str | None, typer.Option(help="Columns of DATA to copy, such as an id; with commas between.")
+        str | None, typer.Option(help="Columns of DATA to copy, such as an id; separated by commas.")
     ] = None,
     new: Annotated[
         Literal["error", "other"], typer.Option(help="What to do with a category that training did not have.")

@@ -37,23 +37,21 @@ def tune(
     weight: Annotated[str | None, typer.Option(help="The column with weights of rows.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find the cut of anybody's scores: its score, how sure that is, and what it does to the rows."""
+    """Find the cut of the scores of any model: its score, how sure that is, and what it does to the rows."""
     with answering():
         from fbeta.decisions import tune as find
+        from fbeta.decisions.inputs import read_kind
         from fbeta.metrics import Confusion
         from fbeta.tables.scored_rows import read_scores
 
         rows = read_scores(scores, target, score, positive, weight)
-        notes = [*rows.notes]
-        if kind is None and rows.score.min() >= 0 and rows.score.max() <= 1:
-            kind = "probability"
-            notes.append("the scores lie in [0, 1], and were taken for probabilities; say --kind if they are not.")
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
+            kind = read_kind(kind, rows.score.min(), rows.score.max(), matters=True)  # for the score at ½, too
             limits = {"subject_to": dict(map(_constraint, subject_to or ())), "budget": budget}
             how: dict[str, Any] = {"kind": kind, "rule": rule, "prevalence": prevalence, **limits}
             cut = find(rows.score, rows.y, metric, rows.weight, **how)
-        notes += [str(x.message).replace("kind='probability'", "--kind probability") for x in said]
+        notes = [*rows.notes, *(str(x.message) for x in said)]
         half = None
         if prevalence is None and cut.kind == "probability":
             half = Confusion.from_predictions((rows.score >= 0.5) * 1.0, rows.y * 1.0, rows.weight)

@@ -114,7 +114,7 @@ def versions(*packages: str) -> dict[str, str]:
 def _splits(table: Table, count: int, folds: int, seed: int) -> list[Split]:
     if table.time is not None and count > OUTER:
         raise ValueError(
-            f"By time there are {OUTER} outer splits, and chance makes no more; ask for {OUTER} seeds at most."
+            f"A table with times has {OUTER} outer splits, whatever the random seed: ask for {OUTER} seeds at most."
         )
     if table.time is None and table.fewest < OUTER:
         raise TableError(

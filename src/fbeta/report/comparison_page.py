@@ -79,8 +79,8 @@ def _shown_first(rows: list[MethodRow]) -> set[int]:
         return {row.index for row in rows}
     order = method_rows.ranked(rows)
     named = [row for row in rows if row.winner or row.baseline]
-    learnt = charts.trained(order)  # of which the courses of training show at least some
-    return {row.index for row in [*named, *order[: CROWD - 4], *learnt[:2]]}
+    learned = charts.trained(order)  # of which the courses of training show at least some
+    return {row.index for row in [*named, *order[: CROWD - 4], *learned[:2]]}
 
 
 def _costs(title: str, metric: Metric, chosen: MethodRow | None, s: charts.Slider | None) -> tuple[float, float, str]:
