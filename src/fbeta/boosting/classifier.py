@@ -131,7 +131,7 @@ class BoosterClassifier(Decider):
                 X,
                 reset=reset,
                 accept_sparse="csr",
-                dtype=self._learner.engine.dtype,
+                dtype=self._learner.engine.booster.dtype,
                 order="C",
                 ensure_all_finite="allow-nan",  # a missing value; infinity is refused
             )

@@ -38,7 +38,7 @@ def save(estimator: BoosterClassifier, path: Path) -> None:
     classes = _plain_classes(estimator.classes_)
     about: dict[str, Any] = {
         "format": FORMAT,
-        "library": estimator._learner.engine.library,
+        "library": estimator._learner.engine.booster.library,
         "metric": str(metric),
         "classes": classes.tolist(),
         "classes_dtype": classes.dtype.str,
@@ -74,8 +74,8 @@ def load(estimator: BoosterClassifier, path: Path) -> None:
         raise ValueError(f"{path} holds no booster ({in_short(error)}); {_AGAIN}.") from error
     if said != FORMAT:
         raise ValueError(f"{path} says format {said!r:.40}, and this version reads {FORMAT!r}; {_AGAIN}.")
-    engine, name = estimator._learner.engine, type(estimator).__name__
-    if library != engine.library:
+    booster, name = estimator._learner.engine.booster, type(estimator).__name__
+    if library != booster.library:
         raise ValueError(f"{path} holds a model of {library!r:.40}, not one of {name}; use the other class.")
     try:
         metric = as_metric(str(about["metric"]))
@@ -87,11 +87,10 @@ def load(estimator: BoosterClassifier, path: Path) -> None:
         known = set(estimator.get_params(deep=False)) - {"metric"}
         params = {name: value for name, value in about["params"].items() if name in known}
         fitted = _fitted(about)
-        native = [members[f"{k}/{engine.file}"] for k in range(len(about["boosters"]))]
+        native = [{booster.file: members[f"{k}/{booster.file}"]} for k in range(len(about["boosters"]))]
         if len(members) != len(native) + 1:
             raise ValueError("it has unknown members")
-        each = zip(about["boosters"], native, strict=True)
-        fitted["models_"] = [estimator._learner.read(facts, {engine.file: data}) for facts, data in each]
+        fitted["models_"] = [*map(estimator._learner.read, about["boosters"], native)]
         if {model.inputs for model in fitted["models_"]} != {fitted["n_features_in_"]}:
             raise ValueError("it has no booster, or one for another number of features")
     except DAMAGED as error:

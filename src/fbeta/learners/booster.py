@@ -27,18 +27,68 @@ Numbers = NDArray[np.int64]
 MOST = 3.0
 
 
-@dataclass(eq=False)
-class Engine(ABC):
-    """A boosting library on rows of one table, taken by their numbers: binned data are made once per fold.
+@dataclass(frozen=True, eq=False)
+class Booster(ABC):
+    """A fitted booster and the score it began with: rows in, log odds ``(n, 1)`` out, 0 is the loss's own boundary.
 
-    - `library`, `file`, `dtype`: its name, the file that holds one of its boosters, and the numbers it computes in.
-    - `objective`: makes a fresh custom objective; None is the library's own logistic loss, which with class costs as
-      row weights is the tangent loss at q = 0.
+    - `library`, `file`, `dtype`: its library's name, the file that holds it, and the numbers it computes in.
+    - `rewritten`: checks what `dump` gave and writes it anew, so that the library sees nothing else, or ValueError.
     """
 
     library: ClassVar[str]
     file: ClassVar[str]
     dtype: ClassVar[type]
+    rewritten: ClassVar[Any]
+
+    native: Any
+    offset: float = 0.0
+
+    def __call__(self, X: Any) -> Array:
+        """Scores of rows."""
+        return self.margins(X)[:, None] + self.offset
+
+    @abstractmethod
+    def margins(self, X: Any) -> Array:
+        """Log odds of rows under the costs that it was trained with; shape (n,)."""
+
+    @property
+    @abstractmethod
+    def inputs(self) -> int:
+        """The number of features of a row."""
+
+    @abstractmethod
+    def dump(self) -> bytes:
+        """As the library writes it."""
+
+    @staticmethod
+    @abstractmethod
+    def load(data: bytes) -> Any:
+        """What the library makes of what `rewritten` gave."""
+
+    def about(self) -> dict[str, Any]:
+        """Its library and its first score."""
+        return {"kind": self.library, "offset": self.offset}
+
+    def files(self) -> dict[str, bytes]:
+        """The library's own file; ValueError if it could not be read back."""
+        data = self.dump()
+        try:
+            self.rewritten(data)
+        except DAMAGED as error:
+            reason = in_short(error)
+            raise ValueError(f"This booster cannot be saved ({reason}); train it with other parameters.") from error
+        return {self.file: data}
+
+
+@dataclass(eq=False)
+class Engine(ABC):
+    """A boosting library on rows of one table, taken by their numbers: binned data are made once per fold.
+
+    `objective` makes a fresh custom objective; None is the library's own logistic loss, which with class costs as row
+    weights is the tangent loss at q = 0. `booster` is what comes of it.
+    """
+
+    booster: ClassVar[type[Booster]]
 
     X: Any
     y: NDArray[Any]
@@ -49,8 +99,7 @@ class Engine(ABC):
 
     def fit(self, rows: Numbers, y: NDArray[Any], weight: Array | None) -> Booster:
         """Fit the rows with these numbers."""
-        native, offset = self.train(rows, np.ones(len(y)) if weight is None else weight)
-        return Booster(type(self), native, offset)
+        return self.booster(*self.train(rows, np.ones(len(y)) if weight is None else weight))
 
     def score(self, model: Booster, rows: Numbers) -> Array:
         """Score the rows with these numbers."""
@@ -74,63 +123,6 @@ class Engine(ABC):
     @abstractmethod
     def grow(self, rest: Numbers, held: Numbers, weight: Array) -> Iterator[Array]:
         """Boost on some rows, and score others after every round, up to a rising function."""
-
-    @staticmethod
-    @abstractmethod
-    def margins(native: Any, X: Any) -> Array:
-        """Log odds of rows under the costs that a booster was trained with; shape (n,)."""
-
-    @staticmethod
-    @abstractmethod
-    def features(native: Any) -> int:
-        """The number of features of a row."""
-
-    @staticmethod
-    @abstractmethod
-    def dump(native: Any) -> bytes:
-        """A booster as the library writes it."""
-
-    @staticmethod
-    @abstractmethod
-    def rewritten(data: bytes) -> bytes:
-        """What `dump` gave, checked and written anew, so that the library sees nothing else; ValueError if unsound."""
-
-    @staticmethod
-    @abstractmethod
-    def load(data: bytes) -> Any:
-        """A booster from what `rewritten` gave."""
-
-
-@dataclass(frozen=True, eq=False)
-class Booster:
-    """A fitted booster and the score it began with: rows in, log odds ``(n, 1)`` out, 0 is the loss's own boundary."""
-
-    engine: type[Engine]
-    native: Any
-    offset: float = 0.0
-
-    def __call__(self, X: Any) -> Array:
-        """Scores of rows."""
-        return self.engine.margins(self.native, X)[:, None] + self.offset
-
-    @property
-    def inputs(self) -> int:
-        """The number of features of a row."""
-        return self.engine.features(self.native)
-
-    def about(self) -> dict[str, Any]:
-        """Its library and its first score."""
-        return {"kind": self.engine.library, "offset": self.offset}
-
-    def files(self) -> dict[str, bytes]:
-        """The library's own file; ValueError if it could not be read back."""
-        data = self.engine.dump(self.native)
-        try:
-            self.engine.rewritten(data)
-        except DAMAGED as error:
-            reason = in_short(error)
-            raise ValueError(f"This booster cannot be saved ({reason}); train it with other parameters.") from error
-        return {self.engine.file: data}
 
 
 @dataclass(frozen=True)
@@ -162,7 +154,8 @@ class BoosterLearner(Learner):
         offset = float(about["offset"])
         if not abs(offset) <= LARGEST:
             raise ValueError("the first score of the booster is not finite, or absurd")
-        return Booster(cls.engine, cls.engine.load(cls.engine.rewritten(files[cls.engine.file])), offset)
+        made = cls.engine.booster
+        return made(made.load(made.rewritten(files[made.file])), offset)
 
     @abstractmethod
     def params_for(self, seed: int, numbers: int) -> dict[str, Any]:

@@ -7,18 +7,44 @@ from typing import Any
 
 import numpy as np
 
-from fbeta.learners.booster import MOST, BoosterLearner, Engine, Numbers
+from fbeta.learners.booster import MOST, Booster, BoosterLearner, Engine, Numbers
 from fbeta.learners.crossfit import Array
 from fbeta.learners.learner import Goal
 from fbeta.learners.lightgbm_trees import rewritten
 from fbeta.learners.machine import threads_for
 
 
+class _Booster(Booster):
+    library, file, dtype = "lightgbm", "booster.txt", np.float64
+    rewritten = staticmethod(rewritten)
+
+    def margins(self, X: Any) -> Array:
+        with warnings.catch_warnings():
+            # It says so for SciPy's newer sparse arrays, and they need not worry anyone.
+            warnings.filterwarnings("ignore", "Converting data to scipy sparse matrix")
+            return np.asarray(self.native.predict(X, raw_score=True), dtype=np.float64)
+
+    @property
+    def inputs(self) -> int:
+        return int(self.native.num_feature())
+
+    def dump(self) -> bytes:
+        return bytes(self.native.model_to_string().encode())
+
+    @staticmethod
+    def load(data: bytes) -> Any:
+        import lightgbm
+
+        try:
+            return lightgbm.Booster(model_str=data.decode())
+        except lightgbm.basic.LightGBMError as error:
+            raise ValueError(str(error)) from error
+
+
 class _Engine(Engine):
     """LightGBM on numbered rows; the bins are those of the whole table, and every fold takes its rows from there."""
 
-    library, file, dtype = "lightgbm", "booster.txt", np.float64
-    rewritten = staticmethod(rewritten)
+    booster = _Booster
     _whole: Any = None
 
     def bin(self, rows: Numbers) -> Any:
@@ -64,30 +90,6 @@ class _Engine(Engine):
             booster.eval_valid(look)
             yield found[0]
 
-    @staticmethod
-    def margins(native: Any, X: Any) -> Array:
-        with warnings.catch_warnings():
-            # It says so for SciPy's newer sparse arrays, and they need not worry anyone.
-            warnings.filterwarnings("ignore", "Converting data to scipy sparse matrix")
-            return np.asarray(native.predict(X, raw_score=True), dtype=np.float64)
-
-    @staticmethod
-    def features(native: Any) -> int:
-        return int(native.num_feature())
-
-    @staticmethod
-    def dump(native: Any) -> bytes:
-        return bytes(native.model_to_string().encode())
-
-    @staticmethod
-    def load(data: bytes) -> Any:
-        import lightgbm
-
-        try:
-            return lightgbm.Booster(model_str=data.decode())
-        except lightgbm.basic.LightGBMError as error:
-            raise ValueError(str(error)) from error
-
 
 @dataclass(frozen=True)
 class LightGBM(BoosterLearner):
@@ -97,7 +99,7 @@ class LightGBM(BoosterLearner):
     """
 
     name, package, rank = "lightgbm", "lightgbm", 3
-    engine, files = _Engine, (_Engine.file,)
+    engine, files = _Engine, (_Booster.file,)
 
     def params_for(self, seed: int, numbers: int) -> dict[str, Any]:
         """Its own parameters, and as many threads as so many numbers deserve."""

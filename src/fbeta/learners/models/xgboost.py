@@ -7,18 +7,44 @@ from typing import Any
 import numpy as np
 
 from fbeta.decisions.calibration import sigmoid
-from fbeta.learners.booster import MOST, BoosterLearner, Engine, Numbers
+from fbeta.learners.booster import MOST, Booster, BoosterLearner, Engine, Numbers
 from fbeta.learners.crossfit import Array, take
 from fbeta.learners.learner import Goal
 from fbeta.learners.machine import threads_for
 from fbeta.learners.xgboost_trees import rewritten
 
 
+class _Booster(Booster):
+    library, file, dtype = "xgboost", "booster.json", np.float32
+    rewritten = staticmethod(rewritten)
+
+    def margins(self, X: Any) -> Array:
+        import xgboost
+
+        if hasattr(X, "tocsr"):  # prediction in place takes only some kinds of sparse rows
+            found = self.native.predict(xgboost.DMatrix(X), output_margin=True)
+        else:
+            found = self.native.inplace_predict(X, predict_type="margin")
+        return np.asarray(found, dtype=np.float64)
+
+    @property
+    def inputs(self) -> int:
+        return int(self.native.num_features())
+
+    def dump(self) -> bytes:
+        return bytes(self.native.save_raw("json"))
+
+    @staticmethod
+    def load(data: bytes) -> Any:
+        import xgboost
+
+        return xgboost.Booster(model_file=bytearray(data))
+
+
 class _Engine(Engine):
     """XGBoost on numbered rows."""
 
-    library, file, dtype = "xgboost", "booster.json", np.float32
-    rewritten = staticmethod(rewritten)
+    booster = _Booster
 
     def bin(self, rows: Numbers) -> Any:
         """Quantiles for the histogram method (the default), plain rows for others."""
@@ -59,30 +85,6 @@ class _Engine(Engine):
             booster.update(data, i, fobj=objective)
             yield booster.predict(other, output_margin=True)
 
-    @staticmethod
-    def margins(native: Any, X: Any) -> Array:
-        import xgboost
-
-        if hasattr(X, "tocsr"):  # prediction in place takes only some kinds of sparse rows
-            found = native.predict(xgboost.DMatrix(X), output_margin=True)
-        else:
-            found = native.inplace_predict(X, predict_type="margin")
-        return np.asarray(found, dtype=np.float64)
-
-    @staticmethod
-    def features(native: Any) -> int:
-        return int(native.num_features())
-
-    @staticmethod
-    def dump(native: Any) -> bytes:
-        return bytes(native.save_raw("json"))
-
-    @staticmethod
-    def load(data: bytes) -> Any:
-        import xgboost
-
-        return xgboost.Booster(model_file=bytearray(data))
-
 
 @dataclass(frozen=True)
 class XGBoost(BoosterLearner):
@@ -92,7 +94,7 @@ class XGBoost(BoosterLearner):
     """
 
     name, package, rank = "xgboost", "xgboost", 2
-    engine, files = _Engine, (_Engine.file,)
+    engine, files = _Engine, (_Booster.file,)
 
     def params_for(self, seed: int, numbers: int) -> dict[str, Any]:
         """Its own parameters, and as many threads as so many numbers deserve."""
