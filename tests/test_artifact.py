@@ -189,7 +189,7 @@ REFUSED = {
     "truncated": (lambda c: c[:-100], "is truncated: copy it again"),
     "half": (lambda c: c[: len(c) // 2], "is truncated"),
     "longer": (lambda c: c + b"\0", "is truncated"),
-    "flipped": (lambda c: c[:200] + bytes([c[200] ^ 1]) + c[201:], "is damaged: its checksum does not match"),
+    "flipped": (lambda c: c[:200] + bytes([c[200] ^ 1]) + c[201:], "is damaged (its checksum does not match)"),
     "no weights": (lambda c: seal({ABOUT: members(c)[ABOUT]}), "it lacks weights.safetensors"),
     "one more": (lambda c: seal(members(c) | {"run.py": b""}), "it has an unknown member 'run.py'"),
     "a path": (lambda c: seal(members(c) | {"../../etc/x": b""}), "it has an unknown member '../../etc/x'"),

@@ -12,30 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from fbeta.comparison import compare as compare
-    from fbeta.decisions import Decision as Decision
-    from fbeta.decisions import Threshold as Threshold
-    from fbeta.decisions import tune as tune
-    from fbeta.losses import RunningConfusion as RunningConfusion
-    from fbeta.losses import SoftLoss as SoftLoss
-    from fbeta.losses import SurrogateLoss as SurrogateLoss
-    from fbeta.losses import TangentLoss as TangentLoss
-    from fbeta.metrics import MCC as MCC
-    from fbeta.metrics import Accuracy as Accuracy
-    from fbeta.metrics import BalancedAccuracy as BalancedAccuracy
-    from fbeta.metrics import Confusion as Confusion
-    from fbeta.metrics import Cost as Cost
-    from fbeta.metrics import FBeta as FBeta
-    from fbeta.metrics import FowlkesMallows as FowlkesMallows
-    from fbeta.metrics import GMean as GMean
-    from fbeta.metrics import Jaccard as Jaccard
-    from fbeta.metrics import Kappa as Kappa
-    from fbeta.metrics import Metric as Metric
-    from fbeta.metrics import Precision as Precision
-    from fbeta.metrics import Recall as Recall
-    from fbeta.metrics import Specificity as Specificity
-    from fbeta.metrics import Tversky as Tversky
-    from fbeta.metrics import as_metric as as_metric
-    from fbeta.metrics import metric as metric
+    from fbeta.decisions import *  # noqa: F403
+    from fbeta.losses import *  # noqa: F403
+    from fbeta.metrics import *  # noqa: F403
 
 __version__ = "0.1.0"
 

@@ -46,7 +46,7 @@ def unseal(data: bytes) -> dict[str, bytes]:
     if data[-_SEALED:-64] != _SEAL:
         raise ValueError("is truncated")
     if hashlib.sha256(data[:-_SEALED]).hexdigest().encode() != data[-64:]:
-        raise ValueError("is damaged: its checksum does not match")
+        raise ValueError("is damaged (its checksum does not match)")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             infos = archive.infolist()

@@ -3,7 +3,7 @@
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -53,20 +53,23 @@ def read_options(cls: Any, text: str) -> dict[str, Any]:
     return found
 
 
-def on_first_use(package: str, homes: dict[str, str], needs: Sequence[str] = (), remedy: str = "") -> Any:
+def on_first_use(
+    package: str, homes: Mapping[str, str], needs: Sequence[str] | Mapping[str, Sequence[str]] = (), remedy: str = ""
+) -> Any:
     """`__getattr__` and `__dir__` of a package whose names load on first use; `homes` says which module each lives in.
 
-    What it `needs` is imported first; where one is missing, the error is the `remedy`.
+    What it `needs`, or what each name does, is imported first; where one is missing, the error is the `remedy`.
     """
 
     def load(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            for library in needs:
+            for library in needs.get(name, ()) if isinstance(needs, Mapping) else needs:
                 importlib.import_module(library)
         except ImportError as error:
             raise ImportError(f"{remedy}.") from error
-        return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+        home = homes[name] if homes[name].startswith("fbeta.") else f"{package}.{homes[name]}"
+        return getattr(importlib.import_module(home), name)
 
     return load, lambda: sorted(homes)

@@ -7,10 +7,9 @@
 Each library loads with its own estimator; the objectives need NumPy only. Nothing here imports torch.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from fbeta.spelling import on_first_use
 
 if TYPE_CHECKING:
     from fbeta.boosting.classifier import LGBMMetricClassifier as LGBMMetricClassifier
@@ -18,23 +17,7 @@ if TYPE_CHECKING:
     from fbeta.learners.objectives import lightgbm_objective as lightgbm_objective
     from fbeta.learners.objectives import xgboost_objective as xgboost_objective
 
-#: What each name needs, and where it lives.
-_HOME = {
-    "XGBMetricClassifier": ("xgboost", "fbeta.boosting.classifier"),
-    "LGBMMetricClassifier": ("lightgbm", "fbeta.boosting.classifier"),
-    "xgboost_objective": ("numpy", "fbeta.learners.objectives"),
-    "lightgbm_objective": ("numpy", "fbeta.learners.objectives"),
-}
-
 __all__ = ["LGBMMetricClassifier", "XGBMetricClassifier", "lightgbm_objective", "xgboost_objective"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'fbeta.boosting' has no attribute {name!r}")
-    library, home = _HOME[name]
-    try:
-        importlib.import_module(library)
-        return getattr(importlib.import_module(home), name)
-    except ImportError as error:
-        raise ImportError(f"{name} needs an extra: pip install 'fbeta[boosting]' ({error})") from error
+_HOME = dict.fromkeys(__all__[:2], "classifier") | dict.fromkeys(__all__[2:], "fbeta.learners.objectives")
+_NEEDS = {"LGBMMetricClassifier": ["sklearn", "lightgbm"], "XGBMetricClassifier": ["sklearn", "xgboost"]}
+__getattr__, __dir__ = on_first_use(__name__, _HOME, _NEEDS, "boosters need an extra: pip install 'fbeta[boosting]'")

@@ -217,21 +217,13 @@ class LightGBMObjective(Objective):
         return _name(self.metric), self._score(scores, data), True
 
 
-def xgboost_objective(
-    metric: Metric | str | Any,
-    *,
-    loss: str = "tangent",
-    costs: tuple[float, float] | None = None,
-    at: Confusion | None = None,
-    prevalence: float | None = None,
-    q: float = 0.0,
-) -> XGBoostObjective:
+def xgboost_objective(metric: Metric | str | Any, **options: Any) -> XGBoostObjective:
     r"""An objective for `xgboost.train` (``obj=``) and `xgboost.XGBModel` (``objective=``).
 
     .. math:: \text{tangent: } c_y\, \frac{1 - f_y^q}{q}, \qquad
               \text{surrogate: } w_y\,[-y \log(f - y_0) + (1 - y) \log(f - x_0)]
 
-    - `loss`: "tangent", or "surrogate" (the paper's, classes balanced), each with its `q` form.
+    - `loss`: "tangent" if not given, or "surrogate" (the paper's, classes balanced), each with its `q` form (0).
     - `costs` (c₀, c₁), or `at`, an operating point counted on rows that are not being fitted: what the tangent
       loss is taken at. With neither it begins as the plain logistic loss and, given ``custom_metric=objective.score``
       and an evaluation set, moves with the counts of those rows; make a new one for each training.
@@ -253,7 +245,7 @@ def xgboost_objective(
 
     Reference: [narasimhan2015], [lee2021]
     """
-    return XGBoostObjective(metric, loss=loss, costs=costs, at=at, prevalence=prevalence, q=q)
+    return XGBoostObjective(metric, **options)
 
 
 def lightgbm_objective(metric: Metric | str | Any, **options: Any) -> LightGBMObjective:

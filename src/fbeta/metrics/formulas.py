@@ -45,7 +45,6 @@ class FBeta(Metric):
         _check_number("beta", self.beta, above=0, below=1e100, hint="beta > 1 favours recall, beta < 1 precision")
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
-        """(1+β²)TP over (1+β²)TP + β²FN + FP."""
         b2 = self.beta**2
         return (1 + b2) * c.tp, (1 + b2) * c.tp + b2 * c.fn + c.fp
 
@@ -67,7 +66,6 @@ class Jaccard(Metric):
     formula: ClassVar[str] = "TP / (TP + FP + FN)"
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
-        """TP over TP + FP + FN."""
         return c.tp, c.tp + c.fp + c.fn
 
 
@@ -93,7 +91,6 @@ class Tversky(Metric):
         _check_number("beta", self.beta, above=0, hint="it is the price of a false negative")
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
-        """TP over TP + αFP + βFN."""
         return c.tp, c.tp + self.alpha * c.fp + self.beta * c.fn
 
 
@@ -114,7 +111,6 @@ class Kappa(Metric):
     formula: ClassVar[str] = "2·(TP·TN − FP·FN) / ((TP+FP)·(FP+TN) + (TP+FN)·(FN+TN))"
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
-        """Twice the determinant over the two cross margins."""
         margins = (c.tp + c.fp) * c.negatives + c.positives * (c.fn + c.tn)
         return 2.0 * (c.tp * c.tn - c.fp * c.fn), margins
 
@@ -136,7 +132,6 @@ class MCC(Metric):
     formula: ClassVar[str] = "(TP·TN − FP·FN) / √((TP+FP)·(TP+FN)·(TN+FP)·(TN+FN))"
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
-        """The determinant over the root of the four margins."""
         # Two roots of two margins: four counts multiplied together overflow single precision.
         margins = root((c.tp + c.fp) * c.positives) * root(c.negatives * (c.tn + c.fn))
         return c.tp * c.tn - c.fp * c.fn, margins
@@ -160,7 +155,6 @@ class GMean(Metric):
     formula: ClassVar[str] = "√(TP/(TP+FN) · TN/(TN+FP))"
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
-        """The root of both recalls."""
         return root(c.tp * c.tn), root(c.positives * c.negatives)
 
 
@@ -179,7 +173,6 @@ class BalancedAccuracy(Metric):
     formula: ClassVar[str] = "½·(TP/(TP+FN) + TN/(TN+FP))"
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
-        """The sum of recalls over the number of classes present."""
         present = (c.positives != 0) * 1.0 + (c.negatives != 0) * 1.0
         return divide(c.tp, c.positives) + divide(c.tn, c.negatives), present
 
@@ -197,7 +190,6 @@ class Accuracy(Metric):
     formula: ClassVar[str] = "(TP + TN) / n"
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
-        """Right decisions over all."""
         return c.tp + c.tn, c.total
 
 
@@ -216,7 +208,6 @@ class FowlkesMallows(Metric):
     formula: ClassVar[str] = "TP / √((TP+FP)·(TP+FN))"
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
-        """TP over the root of its two margins."""
         return c.tp, root((c.tp + c.fp) * c.positives)
 
 
@@ -233,7 +224,6 @@ class Precision(Metric):
     formula: ClassVar[str] = "TP / (TP + FP)"
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
-        """TP over TP + FP."""
         return c.tp, c.tp + c.fp
 
 
@@ -250,7 +240,6 @@ class Recall(Metric):
     formula: ClassVar[str] = "TP / (TP + FN)"
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
-        """TP over the positives."""
         return c.tp, c.positives
 
 
@@ -267,7 +256,6 @@ class Specificity(Metric):
     formula: ClassVar[str] = "TN / (TN + FP)"
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
-        """TN over the negatives."""
         return c.tn, c.negatives
 
 
@@ -297,19 +285,15 @@ class Cost(Metric):
             _check_number(f.name, getattr(self, f.name))
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
-        """Minus the bill over the number of rows."""
         return -(self.fp * c.fp + self.fn * c.fn + self.tp * c.tp + self.tn * c.tn), c.total
 
 
 def _check_number(name: str, value: Any, above: float = -math.inf, below: float = math.inf, hint: str = "") -> None:
-    if isinstance(value, bool | str) or not _is_finite(value) or not above < value < below:
+    try:
+        finite = math.isfinite(value)
+    except TypeError:
+        finite = False
+    if isinstance(value, bool) or not finite or not above < value < below:
         bound = f" above {above:g}" if math.isfinite(above) else ""
         hint = f" ({hint}.)" if hint else ""
         raise ValueError(f"{name} must be a finite number{bound}; got {value!r}.{hint}")
-
-
-def _is_finite(value: Any) -> bool:
-    try:
-        return math.isfinite(value)
-    except TypeError:
-        return False
