@@ -1,6 +1,5 @@
 """What row losses are made of: the parts of both classes, numbers in the type of the logits, mixtures of two losses."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -9,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fbeta.losses.kernels.plain import Elements
-from fbeta.losses.memory import on_host
+from fbeta.losses.memory import finite
 
 
 class ClassPart(NamedTuple):
@@ -37,11 +36,6 @@ def parts(logits: Tensor, target: Tensor, weights: Any = (1.0, 1.0)) -> tuple[Cl
         ClassPart(one, logits.masked_fill(infinite & (one == 0), 0.0)),
         ClassPart(zero, logits.masked_fill(infinite & (zero == 0), 0.0)),
     )
-
-
-def finite(logits: Tensor) -> bool:
-    """Whether the host sees at a glance that no logit is infinite or NaN."""
-    return on_host(logits) and math.isfinite(logits.detach().sum())
 
 
 def cast(numbers: Iterable[float | Tensor], dtype: torch.dtype) -> tuple[float | Tensor, ...]:

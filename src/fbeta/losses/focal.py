@@ -62,7 +62,8 @@ def _focused(
 ) -> Tensor:
     one, zero = parts(logits, target, weights)
     log_f, log_rest = F.logsigmoid(one.logits), F.logsigmoid(-one.logits)
-    missed = _fading(log_f, log_rest, gamma_pos)
+    infinite = one.logits is not zero.logits
+    missed = _fading(log_f, log_rest, gamma_pos, infinite)
     if clip:
         shifted = torch.sigmoid(zero.logits) - clip
         easy = shifted <= 0
@@ -70,18 +71,20 @@ def _focused(
         some = torch.where(easy, 0.5, shifted)
         alarmed = torch.where(easy, 0.0, _fading(torch.log1p(-some), torch.log(some), gamma_neg))
     else:
-        if zero.logits is not one.logits:
+        if infinite:
             log_f, log_rest = F.logsigmoid(zero.logits), F.logsigmoid(-zero.logits)
-        alarmed = _fading(log_rest, log_f, gamma_neg)
+        alarmed = _fading(log_rest, log_f, gamma_neg, infinite)
     return one.share * missed + zero.share * alarmed
 
 
-def _fading(log_right: Tensor, log_wrong: Tensor, gamma: float) -> Tensor:
+def _fading(log_right: Tensor, log_wrong: Tensor, gamma: float, infinite: bool = False) -> Tensor:
     """Cross entropy times (1 − p)^γ, as exp(γ log(1 − p)): a power of zero has an infinite slope for γ < 1."""
     if not gamma:
         return -log_right
-    # At p = 0 the focus is flat: its slope of 0 times an infinite loss is 0.
-    return -torch.exp(gamma * log_wrong).masked_fill(log_right == -torch.inf, 1.0) * log_right
+    focus = torch.exp(gamma * log_wrong)
+    if infinite:  # the focus is flat there: its slope of 0 times an infinite loss is 0
+        focus = focus.masked_fill(log_right == -torch.inf, 1.0)
+    return -focus * log_right
 
 
 class _FocusedLoss(RowLoss):

@@ -1,5 +1,7 @@
 """Which tensors have memory that can be pointed at, and which numbers the host may look at."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -23,6 +25,11 @@ def on_host(*tensors: Tensor | None) -> bool:
         if x is not None and not x.is_cpu:
             return False
     return ordinary(*tensors)
+
+
+def finite(x: Tensor) -> bool:
+    """Whether the host sees at a glance that no number is infinite or NaN."""
+    return on_host(x) and math.isfinite(x.detach().sum())
 
 
 def batched(tensor: Tensor) -> bool:

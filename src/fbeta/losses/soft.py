@@ -10,8 +10,8 @@ from torch import Tensor
 
 from fbeta.losses import ranks
 from fbeta.losses.counting import soft_decisions
-from fbeta.losses.elements import finite
 from fbeta.losses.kernels.plain import Beside, Counted, PlainRows, SoftScore, with_gradient_times
+from fbeta.losses.memory import finite
 from fbeta.losses.module import Loss, check_formula
 from fbeta.losses.options import Options, one_of
 from fbeta.losses.running import RunningConfusion
@@ -191,38 +191,32 @@ class SoftLoss(CountLoss, name="soft"):
         axis = -2 if self.columns else None
         weights = torch.stack([w * y, w * (1 - y)])
         masses = weights.flatten(1, -2).sum(1) if self.columns else weights.flatten(1).sum(1)
-        logs = F.logsigmoid(z), F.logsigmoid(-z)
-        sums = [_log_sum(log_f, weight, axis) for log_f in logs for weight in weights]
+        logs, infinite = (F.logsigmoid(z), F.logsigmoid(-z)), not finite(z)
+        sums = torch.stack([_log_sum(log_f, weight, axis, infinite) for log_f in logs for weight in weights])
         if beside is not None:
             rest, lever = (x.to(z.dtype) for x in (beside.counts / counted.unit, beside.lever))
             masses = masses + rest[:2] + rest[2:]
-            sums = [_log_add(with_gradient_times(x, lever), r) for x, r in zip(sums, rest, strict=True)]
+            sums, some = with_gradient_times(sums, lever), rest > 0
+            # With nothing to add it stays as it is: log 0 + log 0 would have no slope.
+            sums = torch.where(some, torch.logaddexp(sums, torch.log(torch.where(some, rest, 1.0))), sums)
         # Of TP, FP, FN, TN. A class that was never seen has no mean; its term is a constant without gradient.
-        one_yes, zero_yes, one_no, zero_no = (
-            torch.where(mass != 0, log_sum - torch.log(mass), 0.0)
-            for log_sum, mass in zip(sums, (*masses, *masses), strict=True)
-        )
+        both = torch.cat([masses, masses])
+        one_yes, zero_yes, one_no, zero_no = torch.where(both != 0, sums - torch.log(both), 0.0).unbind()
         losses = soft_log_loss((one_yes, zero_yes, one_no, zero_no), self.terms(z.dtype))
         return torch.where(masses.sum(0) != 0, losses, 0.0)
 
 
-def _log_sum(log_x: Tensor, weight: Tensor, axis: int | None) -> Tensor:
+def _log_sum(log_x: Tensor, weight: Tensor, axis: int | None, infinite: bool) -> Tensor:
     """log Σ w x, given log x; a large negative number, without gradient, where there is no weight."""
     if axis is None:
         log_x, weight, axis = log_x.flatten(), weight.flatten(), 0
     some = (weight > 0).any(axis)
     w = torch.where(some, weight, 1.0)
     parts = log_x + torch.log(w)
-    if finite(log_x):
+    if not infinite:
         return torch.where(some, torch.logsumexp(parts, axis), -1e30)
     # Where every x with a weight is 0, they are alike: then the mean of their logarithms has the slope of the sum's.
     none = (parts == -torch.inf).all(axis)
     mean = (w * log_x.masked_fill(w == 0, 0.0)).sum(axis) / w.sum(axis)
     found = torch.logsumexp(parts.masked_fill(none.unsqueeze(axis), 0.0), axis)
     return torch.where(some, torch.where(none, mean, found), -1e30)
-
-
-def _log_add(log_x: Tensor, more: Tensor) -> Tensor:
-    """log(x + more), given log x: with nothing to add log x as it is, for log 0 + log 0 would have no slope."""
-    some = more > 0
-    return torch.where(some, torch.logaddexp(log_x, torch.log(torch.where(some, more, 1.0))), log_x)

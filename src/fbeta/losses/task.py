@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fbeta.losses.memory import on_host
+from fbeta.losses.memory import finite, on_host
 from fbeta.losses.options import one_of
 
 #: "binary": logits and target alike, any shape. "softmax2": logits (N, 2, *), integer target (N, *).
@@ -107,8 +107,8 @@ def convert(
         w = torch.ones_like(z)
     else:
         w = weight.to(dtype)
-        # A row of no weight is left out, even of an infinite loss.
-        z = z.masked_fill(z.isinf() & (w == 0), 0.0)
+        if not finite(z):  # a row of no weight is left out, even of an infinite loss
+            z = z.masked_fill(z.isinf() & (w == 0), 0.0)
     if kept is not None:
         w = torch.where(kept, w, zero)
     return Batch(z, target.to(dtype), w)

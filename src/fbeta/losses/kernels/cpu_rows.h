@@ -42,8 +42,14 @@ typedef struct {
 
 /* ---- kernels: one block of floats; sums are added to ---- */
 
-/* part * value, where no part of an infinity is nothing; NaN stays NaN. */
-INLINE float share(float part, float value) { return (part == 0.0f) & (value == value) ? 0.0f : part * value; }
+/* part * value, where no part of an infinity is nothing. */
+INLINE float share(float part, float value) { return part == 0.0f ? 0.0f : part * value; }
+
+/* The same for a row: NaN is seen whatever its weight (two selections, for gcc vectorises no condition of two). */
+INLINE float weigh(float weight, float value) {
+    float none = value == value ? 0.0f : value;
+    return weight == 0.0f ? none : weight * value;
+}
 
 /* How many targets lie outside [0, 1], or weights are not finite and zero or more; of NaN no comparison is true. */
 INLINE double bad_body(const float *y, const float *w, int n) {
@@ -70,7 +76,7 @@ INLINE void near_body(const float *z, const float *y, const float *w, float *gra
         float rise1 = touch0 ? no : f * no / (d0 + f);
         float fall1 = touch1 ? no : f * no / (d1 + f);
         float part0 = w0 * (1.0f - y[i]), part1 = w1 * y[i];
-        loss += (double)share(w[i], share(part0, rise) - share(part1, fall));
+        loss += (double)weigh(w[i], share(part0, rise) - share(part1, fall));
         total += (double)w[i];
         grad[i] = factor * w[i] * (part0 * rise1 - part1 * fall1);
     }
@@ -183,7 +189,7 @@ INLINE void tangent_body(const float *z, const float *y, const float *w, float *
         float yes = soft ? f : (x >= 0 ? 1.0f : 0.0f), rest = soft ? no : 1.0f - yes;
         float part1 = c1 * y[i], part0 = c0 * (1.0f - y[i]);
         float one = w[i] * y[i], zero = w[i] * (1.0f - y[i]);
-        loss += (double)share(w[i], share(part1, missed) + share(part0, alarmed));
+        loss += (double)weigh(w[i], share(part1, missed) + share(part0, alarmed));
         total += (double)w[i];
         tp += (double)(one * yes);
         fp += (double)(zero * yes);
