@@ -74,11 +74,8 @@ def naming(path: Path | str) -> Iterator[None]:
     except (BrokenPipeError, WriteError):
         raise  # a broken pipe is no fault of the output: whoever reads it has enough
     except OSError as error:
-        raise _named(error, path) from error
-
-
-def _named(error: OSError, path: Path | str) -> WriteError:
-    return WriteError(error.errno or errno.EIO, error.strerror or str(error), str(path))  # polars gives no number
+        # polars gives no number
+        raise WriteError(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
 
 
 def is_device(path: Path) -> bool:

@@ -161,16 +161,10 @@ def _writer(to: Path | None) -> Iterator[Callable[[pl.DataFrame], None]]:
                 return (pl.read_ipc(pieces.read(length)) for length in lengths)
 
             yield write
-            with _refusing(to):
+            try:
                 SINKS[ending](register_io_source(again, schema=schema), part)
-
-
-@contextlib.contextmanager
-def _refusing(to: Path) -> Iterator[None]:
-    try:
-        yield
-    except pl.exceptions.PolarsError as error:
-        raise OutputError(f"cannot write {to}: {error}.") from error
+            except pl.exceptions.PolarsError as error:
+                raise OutputError(f"cannot write {to}: {error}.") from error
 
 
 def _rows_into(stream: IO[bytes], delimiter: str) -> Callable[[pl.DataFrame], None]:

@@ -209,10 +209,7 @@ class XGBMetricClassifier(BoosterClassifier):
 
 @dataclass(eq=False, repr=False)
 class LGBMMetricClassifier(BoosterClassifier):
-    r"""LightGBM, trained and cut for a metric.
-
-    .. math:: c_1 \propto \frac{\partial M/\partial t}{\pi}, \qquad c_0 \propto \frac{-\partial M/\partial u}{1 - \pi}
-              \qquad \text{at the out-of-fold operating point}
+    """LightGBM, trained and cut for a metric.
 
     `n_estimators` … `reg_lambda` and `n_jobs` are LightGBM's own, None its defaults; `params`: any others, by its
     names. Only `max_delta_step` is 3, without which rare positives make it diverge. Everything else: see

@@ -65,10 +65,8 @@ def metrics(incomplete: str) -> list[str]:
     """Metrics that begin so; with their first option, where they have some."""
     from fbeta.metrics import Metric
 
-    specs = []
-    for name, cls in sorted(Metric.registry.items()):
-        options = fields(cls)
-        specs.append(f"{name}:{options[0].name}=" if options else name)
+    known = {name: [f.name for f in fields(cls)] for name, cls in sorted(Metric.registry.items())}
+    specs = [f"{name}:{options[0]}=" if options else name for name, options in known.items()]
     return [spec for spec in specs if spec.startswith(incomplete)]
 
 

@@ -15,6 +15,7 @@ from fbeta.decisions import tune
 from fbeta.learners.crossfit import Array, cross_fit, take
 from fbeta.learners.fixed_point import Round, cost_weights, costs, solve
 from fbeta.learners.learner import Best, Fitted, Goal, Learner, Rows, Tick
+from fbeta.learners.objectives import Objective
 from fbeta.learners.trees import LARGEST
 from fbeta.metrics import Confusion
 from fbeta.sealed import DAMAGED, in_short
@@ -127,7 +128,7 @@ class Engine(ABC):
 
 @dataclass(frozen=True)
 class BoosterLearner(Learner):
-    """A booster trained for a metric; `engine` is the library.
+    """A booster trained for a metric; `engine` is the library, `objective` its custom objective.
 
     - `rounds`, `patience`: trees at most, and how many without a better score of the held-out rows end the growing;
       None grows them all.
@@ -139,6 +140,7 @@ class BoosterLearner(Learner):
     losses = ("tangent", "bce", "surrogate")
     steps = 10  # as much as ten epochs of a network
     engine: ClassVar[type[Engine]]
+    objective: ClassVar[type[Objective]]
 
     rounds: int = 300
     patience: int | None = 30
@@ -160,10 +162,6 @@ class BoosterLearner(Learner):
     @abstractmethod
     def params_for(self, seed: int, numbers: int) -> dict[str, Any]:
         """The library's parameters for a random seed and so many numbers in the table."""
-
-    @abstractmethod
-    def objective_for(self, goal: Goal, **options: Any) -> Any:
-        """A custom objective of the library."""
 
     def fit_folds(
         self, rows: Rows, goal: Goal, losses: Sequence[str], *, seed: int = 0, tick: Tick = lambda done: None
@@ -200,9 +198,9 @@ class BoosterLearner(Learner):
         """A custom objective only where the library's own logistic loss is another model."""
         if loss == "surrogate":
             share = float(np.average(rows.y[:, 0], weights=rows.weight))
-            return lambda: self.objective_for(goal, loss="surrogate", prevalence=share, q=self.q)
+            return lambda: self.objective(goal.metric, loss="surrogate", prevalence=share, q=self.q)
         if loss == "tangent" and self.q > 0:  # the row weights hold the costs
-            return lambda: self.objective_for(goal, costs=(0.5, 0.5), q=self.q)
+            return lambda: self.objective(goal.metric, costs=(0.5, 0.5), q=self.q)
         return None
 
     def _stop_early(self, engine: Engine, rows: Rows, goal: Goal) -> tuple[int, Confusion]:

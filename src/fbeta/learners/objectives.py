@@ -249,13 +249,10 @@ def xgboost_objective(metric: Metric | str | Any, **options: Any) -> XGBoostObje
 
 
 def lightgbm_objective(metric: Metric | str | Any, **options: Any) -> LightGBMObjective:
-    r"""An objective for `lightgbm.train` (``params["objective"]``) and `lightgbm.LGBMModel` (``objective=``).
+    """An objective for `lightgbm.train` (``params["objective"]``) and `lightgbm.LGBMModel` (``objective=``).
 
-    .. math:: \text{tangent: } c_y\, \frac{1 - f_y^q}{q}, \qquad
-              \text{surrogate: } w_y\,[-y \log(f - y_0) + (1 - y) \log(f - x_0)]
-
-    Arguments: see `xgboost_objective`; ``feval=objective.score`` moves the costs. LightGBM has no base score for a
-    custom objective: give the data set ``init_score=np.full(n, objective.start(y))``, and add the same number to
+    Losses and arguments: see `xgboost_objective`; ``feval=objective.score`` moves the costs. LightGBM has no base score
+    for a custom objective: give the data set ``init_score=np.full(n, objective.start(y))``, and add the same number to
     what the model predicts (it does not).
 
     Shape: scores, labels and weights ``(n,)``; gradient and Hessian ``(n,)``.

@@ -9,9 +9,9 @@ import numpy as np
 
 from fbeta.learners.booster import MOST, Booster, BoosterLearner, Engine, Numbers
 from fbeta.learners.crossfit import Array
-from fbeta.learners.learner import Goal
 from fbeta.learners.lightgbm_trees import rewritten
 from fbeta.learners.machine import threads_for
+from fbeta.learners.objectives import LightGBMObjective
 
 
 class _Booster(Booster):
@@ -99,16 +99,10 @@ class LightGBM(BoosterLearner):
     """
 
     name, package, rank = "lightgbm", "lightgbm", 3
-    engine, files = _Engine, (_Booster.file,)
+    engine, objective, files = _Engine, LightGBMObjective, (_Booster.file,)
 
     def params_for(self, seed: int, numbers: int) -> dict[str, Any]:
         """Its own parameters, and as many threads as so many numbers deserve."""
         # The same rows give the same model on any number of threads.
         steady = {"deterministic": True, "force_row_wise": True, "verbosity": -1, "max_delta_step": MOST}
         return {"seed": seed, "num_threads": threads_for(numbers) or 0, **steady, **self.params}
-
-    def objective_for(self, goal: Goal, **options: Any) -> Any:
-        """An objective for `lightgbm.train`."""
-        from fbeta.learners.objectives import lightgbm_objective
-
-        return lightgbm_objective(goal.metric, **options)

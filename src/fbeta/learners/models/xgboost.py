@@ -9,8 +9,8 @@ import numpy as np
 from fbeta.decisions.calibration import sigmoid
 from fbeta.learners.booster import MOST, Booster, BoosterLearner, Engine, Numbers
 from fbeta.learners.crossfit import Array, take
-from fbeta.learners.learner import Goal
 from fbeta.learners.machine import threads_for
+from fbeta.learners.objectives import XGBoostObjective
 from fbeta.learners.xgboost_trees import rewritten
 
 
@@ -94,14 +94,8 @@ class XGBoost(BoosterLearner):
     """
 
     name, package, rank = "xgboost", "xgboost", 2
-    engine, files = _Engine, (_Booster.file,)
+    engine, objective, files = _Engine, XGBoostObjective, (_Booster.file,)
 
     def params_for(self, seed: int, numbers: int) -> dict[str, Any]:
         """Its own parameters, and as many threads as so many numbers deserve."""
         return {"seed": seed, "nthread": threads_for(numbers), **self.params}
-
-    def objective_for(self, goal: Goal, **options: Any) -> Any:
-        """An objective for `xgboost.train`."""
-        from fbeta.learners.objectives import xgboost_objective
-
-        return xgboost_objective(goal.metric, **options)
