@@ -317,7 +317,7 @@ def test_by_time_the_past_is_learned_from_and_every_row_of_it_is_held_once(model
     asked = {"models": [model], "losses": ["tangent"], "folds": 3}
     found = compare(dated, seeds=2, **asked)
     assert all(0.4 < c.score.mean <= 1 and 0.4 < c.inner <= 1 for c in found.candidates)
-    with pytest.raises(ValueError, match="By time there are 5 outer splits"):
+    with pytest.raises(ValueError, match="A table with times has 5 outer splits"):
         compare(dated, seeds=6, **asked)
 
 
