@@ -218,7 +218,8 @@ def _candidates(source: OpenTable, names: Sequence[str]) -> dict[str, tuple[str,
         first = streamed_stack(source.frame.head(_SAMPLE), names).select("name", cleaned(text, pl.String()))
         return _by_name(first, text.count().alias("present"), *(seen.count().alias(v) for v, seen in views.items()))
 
-    text, found, dated = pl.col("value"), {}, []
+    found: dict[str, tuple[str, ...]] = {}
+    text, dated = pl.col("value"), []
     like_a_date = pl.when(text.str.contains(_LIKE_A_DATE)).then(text)
     for name, sheet in counts(names, {"boolean": _boolean(text), "date": like_a_date}).items():
         if sheet["boolean"] == sheet["present"]:
