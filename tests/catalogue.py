@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 import torch
 
 import fbeta
@@ -121,6 +122,13 @@ LOSSES = [
         per_element=False,
     ),
 ]
+#: One of each kind, for tests that take a second each: by default they run over these, in CI over all.
+KINDS = {
+    *("surrogate-fbeta:beta=2", "surrogate-blend", "tangent-fbeta:beta=2", "tangent-mcc", "tangent-mae", "bce"),
+    *("balanced-bce-effective", "gce", "focal", "asymmetric", "ldam", "anyloss-memory", "score-oriented"),
+    *("soft-fbeta:beta=1", "soft-mcc", "soft-log-memory"),
+}
+COSTLY = [c if c.id in KINDS else pytest.param(c, marks=pytest.mark.slow) for c in LOSSES]
 STATEFUL = [c for c in LOSSES if c.id.startswith("tangent") or "memory" in c.id]
 
 

@@ -416,7 +416,10 @@ def test_a_reader_that_has_enough(shop):
         assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize("asked", ["fit {t} --target fraud -o", "compare {t} --target fraud --seeds 1 --fit"])
+@pytest.mark.parametrize(
+    "asked",
+    ["fit {t} --target fraud -o", pytest.param("compare {t} --target fraud --seeds 1 --fit", marks=pytest.mark.slow)],
+)
 def test_what_was_asked_for_is_written_though_nobody_reads_the_rest(asked, shop, tmp_path):
     words = f"{FBETA} {asked.format(t=shop / 'shops.csv')} {tmp_path}/m.fbeta {' '.join(FEW)} 2>/dev/null | true"
     env = {**os.environ, "FBETA_DATA": str(tmp_path / "cache")}
@@ -432,7 +435,9 @@ def test_a_reader_that_leaves_in_the_middle(shop, tmp_path):
     assert (result.stdout, result.returncode) == ("probability,decision\n", 0), result.stderr
 
 
-@pytest.mark.parametrize(("command", "signal"), [("compare", "INT"), ("fit", "TERM")])
+@pytest.mark.parametrize(
+    ("command", "signal"), [("compare", "INT"), pytest.param("fit", "TERM", marks=pytest.mark.slow)]
+)
 def test_ctrl_c(command, signal, shop, tmp_path):
     asked = [command, shop / "shops.csv", "--target", "fraud"]
     asked += (
@@ -610,6 +615,7 @@ def test_a_seed_below_zero(command, shop):
     assert "--seed" in refused.stderr
 
 
+@pytest.mark.slow
 def test_no_bar_where_nobody_looks(shop, tmp_path):
     asked = ["fit", shop / "shops.csv", "--target", "fraud", *FEW, "-o", tmp_path / "m.fbeta"]
     result = subprocess.run([FBETA, *map(str, asked)], capture_output=True, text=True, check=True)

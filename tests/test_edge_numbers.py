@@ -25,7 +25,7 @@ SUBSETS = {
     "plus": lambda z, y: z == math.inf,
     "minus": lambda z, y: z == -math.inf,
 }
-WEIGHTS = ["none", "ones", "subnormal", "zeros", "huge"]
+WEIGHTS = ["none", "zeros", "huge", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("ones", "subnormal"))]
 
 
 def subnormal(dtype):

@@ -258,7 +258,9 @@ def test_curves_are_those_of_the_surrogate_loss(m, prevalence):
         assert np.diff(value) == pytest.approx(np.diff(own.y[inside]), rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize("spec", ["fbeta:beta=2", "kappa", "mcc", "gmean", "recall"])
+@pytest.mark.parametrize(
+    "spec", ["fbeta:beta=2", "recall", *(pytest.param(x, marks=pytest.mark.slow) for x in ("kappa", "mcc", "gmean"))]
+)
 def test_png_is_a_picture(spec, tmp_path):
     path = tmp_path / "x.png"
     png.save(charts.figure(explain(spec, 0.1)), path)

@@ -5,8 +5,6 @@ import copy
 import numpy as np
 import pytest
 import torch
-import torch.distributed as dist
-import torch.multiprocessing as mp
 import torch.nn.functional as F
 from sklearn.metrics import f1_score, fbeta_score
 
@@ -16,7 +14,7 @@ from fbeta.losses.argmax import argmax_loss, argmax_rule, pairwise_weights
 from fbeta.losses.counting import FEW, cells, soft_decisions
 from fbeta.losses.task import convert, one_against_rest
 from fbeta.metrics.distance import box_cox
-from waiting import end_rank
+from rank_processes import end_rank, join, run_ranks
 
 C = 3
 
@@ -279,23 +277,33 @@ def test_bad_input(call, says):
         call()
 
 
-def test_compiles_and_reads_nothing():
+COMPILED = [
+    (EVERY[0], {}, False),
+    (EVERY[1], {"ignore_index": 0, "q": 0.5}, True),
+    *(
+        pytest.param(*case, marks=pytest.mark.slow)
+        for case in ((EVERY[1], {}, False), (EVERY[2], {}, False), (EVERY[0], {"average": "micro"}, True))
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "options", "maps"), COMPILED)
+def test_compiles_and_reads_nothing(make, options, maps):
     torch._dynamo.reset()
-    logits, y = data()
-    maps, target = logits.reshape(3, 4, 5, C).movedim(-1, 1), y.reshape(3, 4, 5)
-    cases = [(make(), logits, y) for make in EVERY[:3]]
-    cases += [(EVERY[1](ignore_index=0, q=0.5), maps, target), (EVERY[0](average="micro"), maps, target)]
-    for plain, z, y in cases:
-        compiled = torch.compile(copy.deepcopy(plain), fullgraph=True, backend="aot_eager")
-        for _ in range(2):
-            both = [z.clone().requires_grad_() for _ in range(2)]
-            value, expected = compiled(both[0], y), plain(both[1], y)
-            torch.testing.assert_close(value, expected)
-            value.backward()
-            expected.backward()
-            torch.testing.assert_close(both[0].grad, both[1].grad)
-        for key, state in plain.state_dict().items():
-            torch.testing.assert_close(compiled.state_dict()[f"_orig_mod.{key}"], state)
+    z, y = data()
+    if maps:
+        z, y = z.reshape(3, 4, 5, C).movedim(-1, 1), y.reshape(3, 4, 5)
+    plain = make(**options)
+    compiled = torch.compile(copy.deepcopy(plain), fullgraph=True, backend="aot_eager")
+    for _ in range(2):
+        both = [z.clone().requires_grad_() for _ in range(2)]
+        value, expected = compiled(both[0], y), plain(both[1], y)
+        torch.testing.assert_close(value, expected)
+        value.backward()
+        expected.backward()
+        torch.testing.assert_close(both[0].grad, both[1].grad)
+    for key, state in plain.state_dict().items():
+        torch.testing.assert_close(compiled.state_dict()[f"_orig_mod.{key}"], state)
 
 
 def test_macro_scores_equal_scikit_learn():
@@ -506,9 +514,8 @@ def steps(loss, part):
     return torch.stack(values), torch.stack(slopes), loss.state_dict()
 
 
-def work(rank, folder):
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+def work(rank, world, folder):
+    join(rank, world, folder)
     part = slice(0, 43) if rank == 0 else slice(43, 60)
     torch.save([steps(make(), part) for make in RANKED], f"{folder}/{rank}.pt")
     end_rank()
@@ -516,7 +523,7 @@ def work(rank, folder):
 
 @pytest.mark.xdist_group("ranks")
 def test_two_ranks_are_one_process(tmp_path):
-    mp.spawn(work, args=(tmp_path,), nprocs=2)
+    run_ranks(work, 2, tmp_path)
     ranks = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
     for make, first, second in zip(RANKED, *ranks, strict=True):
         values, slopes, state = steps(make(), slice(None))

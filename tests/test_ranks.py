@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from fbeta import MCC, FBeta, RunningConfusion, SoftLoss, SurrogateLoss, TangentLoss, losses
 from fbeta.losses import kernels, ranks
-from waiting import end_rank
+from rank_processes import end_rank, join, run_ranks
 
 STEPS, FEATURES, LABELS = 4, 5, 3
 CASES = {
@@ -69,13 +68,6 @@ def train(name, model, loss, part, dtype):
     }
 
 
-def join(rank, world, folder):
-    torch.set_num_threads(1)
-    dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=world, timeout=timedelta(minutes=10)
-    )
-
-
 def work(rank, world, folder, dtype):
     join(rank, world, folder)
     ends = torch.tensor([0, *SHARDS[world]]).cumsum(0).tolist()
@@ -105,7 +97,7 @@ def work(rank, world, folder, dtype):
 def test_ranks_equal_one_process(world, dtype):
     tolerance = 1e-6 if dtype == torch.float64 else 1e-5
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, (world, folder, dtype), nprocs=world)
+        run_ranks(work, world, folder, dtype)
         got = [torch.load(Path(folder) / f"rank{r}.pt") for r in range(world)]
     for name, make in CASES.items():
         expected = train(name, model_for(name).to(dtype), make(), slice(None), dtype)
@@ -148,7 +140,7 @@ def work_micro(rank, world, folder):
 @pytest.mark.xdist_group("ranks")
 def test_ranks_and_micro_batches_together():
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work_micro, (2, folder), nprocs=2)
+        run_ranks(work_micro, 2, folder)
         got = [torch.load(Path(folder) / f"rank{r}.pt") for r in range(2)]
     model, loss = model_for("tangent"), TangentLoss(FBeta(2))
     for step in range(STEPS):
@@ -184,7 +176,7 @@ def work_unequal(rank, world, folder):
 @pytest.mark.xdist_group("ranks")
 def test_a_rank_with_fewer_steps_is_an_error_that_says_so():
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work_unequal, (2, folder), nprocs=2)
+        run_ranks(work_unequal, 2, folder)
         said = Path(folder, "said").read_text()
     assert "a rank has fewer training steps" in said
     assert "drop_last=True" in said
@@ -212,7 +204,7 @@ def work_apart(rank, world, folder):
 @pytest.mark.xdist_group("ranks")
 def test_groups_and_going_alone():
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work_apart, (2, folder), nprocs=2)
+        run_ranks(work_apart, 2, folder)
 
 
 # Ranks whose batches take different paths: compiled on one, plain on another, whatever they hold.
@@ -264,7 +256,7 @@ def work_mixed(rank, world, folder):
 def test_ranks_that_take_different_paths_agree(world):
     """Neither waits for the other, both report the loss of all rows, and DDP averages to its gradient."""
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work_mixed, (world, folder), nprocs=world)
+        run_ranks(work_mixed, world, folder)
         got = [torch.load(Path(folder) / f"rank{r}.pt") for r in range(world)]
     expected = {}
     for name, make in MIXED.items():
@@ -299,4 +291,4 @@ def work_evaluation(rank, world, folder):
 @pytest.mark.xdist_group("ranks")
 def test_running_counts_of_a_validation_loop():
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work_evaluation, (2, folder), nprocs=2)
+        run_ranks(work_evaluation, 2, folder)

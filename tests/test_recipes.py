@@ -18,14 +18,13 @@ import lightning as L
 import numpy as np
 import pytest
 import torch
-import torch.multiprocessing as mp
 from sklearn.datasets import load_breast_cancer, load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from fbeta import MCC, Confusion, FBeta, Recall, SoftLoss, TangentLoss, tune
 from fbeta.lightning import MetricTask
-from waiting import end_rank
+from rank_processes import end_rank, run_ranks
 
 ROOT = Path(__file__).resolve().parents[1]
 RECIPES = ROOT / "examples" / "recipes"
@@ -133,7 +132,7 @@ def test_hugging_face_ranks_are_one_process():
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        mp.spawn(hugging_face_rank, (2, folder, port), nprocs=2)
+        run_ranks(hugging_face_rank, 2, folder, port)
         got = [torch.load(Path(folder) / f"rank{r}.pt") for r in range(2)]
         wanted = change_of_weights(folder, batch=64)
     torch.testing.assert_close(got[0], got[1])

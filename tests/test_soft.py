@@ -76,7 +76,7 @@ def gradient(loss, x, y, theta):
     return theta.grad
 
 
-@pytest.mark.parametrize("form", ["plain", "log"])
+@pytest.mark.parametrize("form", ["plain", pytest.param("log", marks=pytest.mark.slow)])
 def test_memory_points_where_the_data_set_does(form):
     """Batches of 32 at 1 % positives: most have no positive, and on their own point nowhere."""
     generator = torch.Generator().manual_seed(0)

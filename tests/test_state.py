@@ -8,7 +8,6 @@ import pickle
 
 import pytest
 import torch
-from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 import catalogue
 from catalogue import LOSSES, STATEFUL, batch
@@ -80,48 +79,6 @@ def test_numbers_survive_half_and_to(case):
         torch.testing.assert_close(other(z.clone().requires_grad_(), y), loss(z.clone().requires_grad_(), y))
 
 
-@pytest.mark.parametrize("case", LOSSES, ids=str)
-def test_compiles_in_one_graph_and_agrees(case):
-    torch._dynamo.reset()
-    loss, plain = case.make(), case.make()
-    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
-    for seed in range(3):
-        z, y = batch(seed=seed)
-        a, b = (z.clone().requires_grad_() for _ in range(2))
-        one, two = compiled(a, y), plain(b, y)
-        one.backward()
-        two.backward()
-        torch.testing.assert_close(one, two)
-        torch.testing.assert_close(a.grad, b.grad)
-    assert_same_state(state_of(loss), state_of(plain))
-
-
-@contextlib.contextmanager
-def compiled_once(loss):
-    torch._dynamo.reset()
-    compiled = torch.compile(loss, fullgraph=True, backend="eager")
-    z, y = batch()
-    compiled(z.requires_grad_(), y)
-    with torch._dynamo.config.patch(error_on_recompile=True):
-        yield compiled, z, y
-
-
-def test_scheduling_q_does_not_recompile():
-    loss = TangentLoss(FBeta(1), prevalence=0.1)
-    with compiled_once(loss) as (compiled, z, y):
-        for q in (0.1, 0.5, 1.0, 0.0):
-            loss.q = q
-            compiled(z, y)
-
-
-def test_scheduling_blend_does_not_recompile():
-    loss = SurrogateLoss(FBeta(1), prevalence=0.1, blend=0.5)
-    with compiled_once(loss) as (compiled, z, y):
-        for blend in (0.1, 0.5, 1.0, 0.0):
-            loss.blend = blend
-            torch.testing.assert_close(compiled(z, y), loss(z, y))
-
-
 @pytest.mark.parametrize(
     ("name", "make"),
     [
@@ -154,35 +111,6 @@ def test_a_state_from_before_blend_was_kept_leaves_it(assign):
     assert old == {}, "what was handed in stays as it was"
     loss.blend = 0.5
     assert loss.blend == 0.5
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", [LOSSES[1], LOSSES[13], LOSSES[-1]], ids=str)
-def test_compiles_with_inductor(case):
-    torch._dynamo.reset()
-    z, y = batch(dtype=torch.float32)
-    compiled = torch.compile(case.make(), fullgraph=True)
-    torch.testing.assert_close(compiled(z.requires_grad_(), y), case.make()(z, y))
-
-
-@pytest.mark.parametrize("case", LOSSES, ids=str)
-@pytest.mark.parametrize("task", ["binary", "multilabel"])
-def test_nothing_waits_for_the_device(case, task):
-    """Fake tensors have no values: any read of one by the host is an error."""
-    options = {"task": task, "num_labels": 3} if task == "multilabel" else {}
-    loss = case.make(check=False, **options)
-    shape = (8, 3) if task == "multilabel" else (8,)
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        z = torch.empty(shape, requires_grad=True)
-        y, w = torch.empty(shape), torch.empty(shape)
-        with pytest.raises(DataDependentOutputException):
-            bool(z.sum() > 0)
-        for module in loss.modules():
-            for name, buffer in module._buffers.items():
-                if buffer is not None:
-                    module._buffers[name] = torch.empty(buffer.shape, dtype=buffer.dtype)
-        for _ in range(2):
-            loss(z, y, w).backward()
 
 
 def test_vmap_of_the_functions():

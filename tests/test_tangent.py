@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from catalogue import CURVED, TRAINABLE, batch
-from fbeta import MCC, Confusion, FBeta, GMean, SoftLoss, SurrogateLoss, TangentLoss, metric
+from fbeta import MCC, Confusion, FBeta, GMean, Kappa, SoftLoss, SurrogateLoss, TangentLoss, metric
 from fbeta.losses import soft_loss, tangent_costs, tangent_loss
 from fbeta.losses.counting import cells, soft_decisions
 from fbeta.losses.task import Batch, Reader
@@ -45,7 +45,11 @@ def test_hard_counts_reach_the_bayes_optimum_at_one_half(beta, q):
     assert score_at(FBeta(beta), z >= 0) == pytest.approx(best_score(FBeta(beta)), abs=1e-9)
 
 
-@pytest.mark.parametrize("m", TRAINABLE, ids=str)
+@pytest.mark.parametrize(
+    "m",
+    [m if m in (FBeta(2), Kappa(), MCC(), GMean()) else pytest.param(m, marks=pytest.mark.slow) for m in TRAINABLE],
+    ids=str,
+)
 def test_every_trainable_metric_reaches_its_optimum(m):
     z = train(TangentLoss(m, prevalence=PREVALENCE))
     # Where level lines are curved, a population of atoms may have a second fixed point beside the best.

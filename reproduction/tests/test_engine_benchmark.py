@@ -13,6 +13,8 @@ import torch
 from fbeta_reproduction.engine.layout import Layout
 from fbeta_reproduction.engine.resnet import ARCHITECTURES, Architecture, ResNet
 
+# The measurement that most tests look at is made once.
+pytestmark = pytest.mark.xdist_group("benchmark of the engine")
 PATH = Path(__file__).resolve().parents[1] / "benchmarks" / "engine.py"
 
 
