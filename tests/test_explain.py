@@ -173,7 +173,9 @@ def test_formulas():
 
 
 @pytest.mark.parametrize("name", [n for n, c in Metric.registry.items() if c.__module__.startswith("fbeta.")])
-@pytest.mark.parametrize("prevalence", PREVALENCES)
+@pytest.mark.parametrize(
+    "prevalence", [0.1, *(pytest.param(p, marks=pytest.mark.slow) for p in PREVALENCES if p != 0.1)]
+)
 def test_every_metric_is_explained(name, prevalence):
     e = explain(name, prevalence)
     assert Explanation.from_json(e.to_json()) == e

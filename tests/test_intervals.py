@@ -63,7 +63,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("m", "d", "n", "rate"), CASES[::8], ids=str)
+@pytest.mark.parametrize(("m", "d", "n", "rate"), CASES[::12], ids=str)
 def test_interval_covers_the_population_score(m, d, n, rate):
     assert 0.90 <= coverage(Population(d, rate), m, n, "exact", 200) <= 0.98
 
@@ -75,7 +75,7 @@ def test_interval_covers_the_population_score_everywhere(m, d, n, rate, rule):
     assert 0.90 <= coverage(Population(d, rate), m, n, rule, 500) <= 0.985
 
 
-@pytest.mark.parametrize("prevalence", [None, 0.01, 0.5])
+@pytest.mark.parametrize("prevalence", [0.01, *(pytest.param(p, marks=pytest.mark.slow) for p in (None, 0.5))])
 @pytest.mark.parametrize(("grid", "weights"), [(0.5, "none"), (0.0, "rows"), (0.0, "classes"), (0.5, "both")])
 def test_interval_covers_with_prevalence_weights_and_ties(prevalence, grid, weights):
     population = Population(1.5, grid=grid, weights=weights, prevalence=prevalence)

@@ -162,7 +162,7 @@ def fit(loss, steps=1500):
     return logits.detach()
 
 
-@pytest.mark.parametrize("beta", [1, 2])
+@pytest.mark.parametrize("beta", [pytest.param(1, marks=pytest.mark.slow), 2])
 @pytest.mark.parametrize("q", [0.0, 0.4])
 def test_argmax_reaches_the_best_macro_f_and_beats_cross_entropy(beta, q):
     m = FBeta(beta)

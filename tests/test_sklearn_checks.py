@@ -43,8 +43,14 @@ def one_thread():
 pytestmark = pytest.mark.filterwarnings("ignore:Positive is")
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected, xfail_strict=True)
+@parametrize_with_checks(ESTIMATORS[::2], expected_failed_checks=expected, xfail_strict=True)
 def test_sklearn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(ESTIMATORS[1::2], expected_failed_checks=expected, xfail_strict=True)
+def test_sklearn_check_with_other_options(estimator, check):
     check(estimator)
 
 
