@@ -6,16 +6,18 @@ import pytest
 
 from fbeta import Cost
 from fbeta.cli.data import listing
-from fbeta.cli.options import columns, names, next_step
+from fbeta.cli.parameters import columns, names, next_step
 from fbeta.data import get
 from fbeta.sealed import in_short, seal, unseal
-from fbeta.spelling import did_you_mean, read_options, register
+from fbeta.spelling import did_you_mean, read_options, register, unknown
 
 
 def test_what_is_nearly_right_is_asked_for():
     assert did_you_mean("tangnet", ["bce", "tangent"]) == " Did you mean 'tangent'?"
     assert did_you_mean("IS_FRUAD", ["amount", "is_fraud"], ask="Is it") == " Is it 'is_fraud'?"
     assert did_you_mean("x", ["bce", "tangent"]) == ""
+    said = "Unknown rule 'exakt'. Did you mean 'exact'? Choices: exact, shrunk; or a Rule."
+    assert str(unknown("rule", "exakt", ["exact", "shrunk"], more="; or a Rule")) == said
 
 
 def test_a_name_belongs_to_one_class():

@@ -395,8 +395,8 @@ def test_results_of_another_protocol_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--preset", "fathful"], "unknown preset 'fathful'. Did you mean 'faithful'? Choices: faithful,"),
-        (["--dataset", "fashion_mnist"], "unknown dataset 'fashion_mnist'. Did you mean 'fashion-mnist'?"),
+        (["--preset", "fathful"], "Unknown preset 'fathful'. Did you mean 'faithful'? Choices: faithful,"),
+        (["--dataset", "fashion_mnist"], "Unknown dataset 'fashion_mnist'. Did you mean 'fashion-mnist'?"),
         (["--precision", "fp16"], "precision must be one of fp64, fp32, bf16; got 'fp16'."),
         (["--device", "tpu"], "device must be auto, cuda or cpu; got 'tpu'."),
         (["--shard", "3/2"], "A shard is written 2/3, the second of three parts; got '3/2'."),

@@ -15,6 +15,13 @@ def did_you_mean(name: str, choices: Iterable[str], most: int = 1, ask: str = "D
     return f" {ask} {' or '.join(repr(by_case[key]) for key in near)}?" if near else ""
 
 
+def unknown(what: str, name: object, choices: Iterable[str], most: int = 1, more: str = "") -> ValueError:
+    """The error of a name that is none of the choices: what may be meant, all of them, and perhaps `more`."""
+    known = list(choices)
+    hint = did_you_mean(str(name), known, most)
+    return ValueError(f"Unknown {what} {name!r}.{hint} Choices: {', '.join(known)}{more}.")
+
+
 def register(registry: dict[str, Any], name: str, cls: type, what: str) -> None:
     """Enter a class under its name; only the same class, defined again as notebooks do, may take it over."""
     there = registry.get(name)

@@ -9,7 +9,7 @@ from fbeta.learners import Learner
 from fbeta.learners import models as all_models
 from fbeta.learners.machine import device_of
 from fbeta.metrics import Metric, as_metric
-from fbeta.spelling import did_you_mean
+from fbeta.spelling import unknown
 
 #: What users name: one, several, or None for those that are there.
 Names = str | Sequence[str] | None
@@ -44,7 +44,7 @@ def methods_for(models: Names, losses: Names, metric: Metric, *, baseline: bool 
     named, known = _several(losses), all_losses.names()
     for name in named:
         if name not in known:
-            raise ValueError(f"Unknown loss {name!r}.{did_you_mean(name, known)} Choices: {', '.join(known)}.")
+            raise unknown("loss", name, known, most=2)
     asked = named or [name for name in DEFAULT_LOSSES if _takes(name, metric)]
     asked = list(dict.fromkeys([BASELINE, *asked] if baseline else asked))
     pairs = [Method(model, loss) for model in chosen for loss in asked]

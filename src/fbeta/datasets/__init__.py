@@ -42,7 +42,6 @@ def get(name: str) -> Dataset[Any]:
         if sentence := extensions.missing(extensions.DATASETS, name):
             raise DataError(sentence)
         known = [f"keel/{table}" for table in keel.NAMES] if family == "keel" else names()
-        hint = did_you_mean(name, known)
-        raise ValueError(f"Unknown data set {name!r}.{hint} Choices: {', '.join(names())}.")
+        raise ValueError(f"Unknown data set {name!r}.{did_you_mean(name, known)} Choices: {', '.join(names())}.")
     added: Dataset[Any] = extensions.load(extensions.DATASETS, name)
     return added

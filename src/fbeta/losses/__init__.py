@@ -17,7 +17,7 @@ from fbeta.losses.squashed import AnyLoss, ScoreOrientedLoss, SigmoidF1Loss
 from fbeta.losses.surrogate import SurrogateLoss, surrogate_loss
 from fbeta.losses.tangent import TangentLoss, tangent_loss
 from fbeta.metrics import tangent_costs
-from fbeta.spelling import did_you_mean, import_modules
+from fbeta.spelling import import_modules, unknown
 
 import_modules(__name__, __path__)
 
@@ -48,6 +48,5 @@ def get(name: str, metric: Any = None, **options: Any) -> Loss:
     )
     """
     if name not in Loss.registry:
-        hint = did_you_mean(name, Loss.registry, most=2)
-        raise ValueError(f"Unknown loss {name!r}.{hint} Choices: {', '.join(names())}.")
+        raise unknown("loss", name, names(), most=2)
     return Loss.registry[name](metric, **options)

@@ -8,7 +8,7 @@ from typing import Any
 from fbeta.metrics.confusion import Cell, Confusion
 from fbeta.metrics.formulas import FBeta
 from fbeta.metrics.metric import Metric, key_of
-from fbeta.spelling import did_you_mean, read_options
+from fbeta.spelling import read_options, unknown
 
 #: What some call a metric that has another name here; f1, f2, f0.5 … are read as well.
 OTHER_NAMES = {"dice": "fbeta", "iou": "jaccard"}
@@ -67,11 +67,7 @@ def as_metric(spec: Metric | str | Callable[[Any, Any, Any, Any], Any]) -> Metri
             return FBeta(float(short[1]))
         key = OTHER_NAMES.get(key, key)
     if key not in Metric.registry:
-        hint = did_you_mean(key, Metric.registry)
-        raise ValueError(
-            f"Unknown metric {name!r}.{hint} Choices: {', '.join(sorted(Metric.registry))}; options follow a colon, "
-            "as in fbeta:beta=2."
-        )
+        raise unknown("metric", name, sorted(Metric.registry), more="; options follow a colon, as in fbeta:beta=2")
     cls = Metric.registry[key]
     return cls(**read_options(cls, options))
 

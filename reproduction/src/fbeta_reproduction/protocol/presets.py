@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from fbeta.spelling import did_you_mean
+from fbeta.spelling import unknown
 from fbeta_reproduction.protocol.runs import BETAS, PAPER, SETTINGS, Run
 
 #: What a run is for; see `kind`.
@@ -165,6 +165,5 @@ def whole_plan(datasets: Iterable[str] = PAPER) -> list[Run]:
 
 def _one_of(what: str, name: str, choices: list[str]) -> str:
     if name not in choices:
-        hint = did_you_mean(name, choices)
-        raise ValueError(f"unknown {what} {name!r}.{hint} Choices: {', '.join(choices)}.")
+        raise unknown(what, name, choices)
     return name

@@ -12,7 +12,7 @@ from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.steps import score_cells
 from fbeta.decisions.threshold import Threshold
 from fbeta.metrics import Confusion
-from fbeta.spelling import did_you_mean, read_options, register
+from fbeta.spelling import read_options, register, unknown
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,6 @@ def as_rule(spec: Rule | str) -> Rule:
         raise TypeError(f"A rule is a name ({', '.join(names())}) or an instance; got {spec!r}.")
     name, _, options = spec.strip().lower().partition(":")
     if name not in Rule.registry:
-        hint = did_you_mean(name, names())
-        raise ValueError(f"Unknown rule {name!r}.{hint} Choices: {', '.join(names())}.")
+        raise unknown("rule", name, names())
     cls = Rule.registry[name]
     return cls(**read_options(cls, options))

@@ -4,7 +4,7 @@ import importlib.util
 from typing import Any
 
 from fbeta.learners.learner import Learner
-from fbeta.spelling import did_you_mean, import_modules
+from fbeta.spelling import import_modules, unknown
 
 
 def names() -> list[str]:
@@ -16,7 +16,7 @@ def get(name: str, **settings: Any) -> Learner:
     """Make a learner by name; `settings` go to its class."""
     known = _known()
     if name not in known:
-        raise ValueError(f"Unknown model {name!r}.{did_you_mean(name, known)} Choices: {', '.join(known)}.")
+        raise unknown("model", name, known)
     if importlib.util.find_spec(known[name].package) is None:
         raise ValueError(f"{name} needs {known[name].package}: pip install {known[name].package}.")
     return known[name](**settings)
