@@ -2,11 +2,12 @@
 
     python benchmarks/losses.py                          # kernels and modules, on the CPU
     python benchmarks/losses.py --cases module-surrogate
+    python benchmarks/losses.py --n 64                   # a step of 64 rows: what calls cost, not rows
     python benchmarks/losses.py --device cuda            # 64 Mi logits against the copy bandwidth
 
 Cases take turns within each of `--repeats` rounds, and a ratio is taken inside a round, so that a busy machine
 slows both. Peak memory and the first call are measured in a fresh process each. The table is written to
-benchmarks/results/losses-<device>.{json,md} unless `--dry`.
+benchmarks/results/losses-<device>.{json,md} unless `--dry`, with the number of logits in the name if it was given.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ RESULTS = Path(__file__).parent / "results"
 RATE = 0.1
 BASELINE = "bce"
 METRIC = FBeta(1)
+#: Of fewer logits a case is called so often in a round that it sees as many: one call would be too short to time.
+LEAST = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -146,14 +149,16 @@ class Row:
 
 
 def times(cases: list[str], batch: Batch, repeats: int, warmup: int = 3) -> dict[str, list[float]]:
-    """Seconds of each case in each round; the cases take turns."""
+    """Seconds per call of each case in each round; the cases take turns."""
+    calls = max(1, LEAST // batch.logits.numel())
     runs = {name: CASES[name](batch) for name in cases}
     found: dict[str, list[float]] = {name: [] for name in cases}
     for turn in range(warmup + repeats):
         for name, run in runs.items():
             start = time.perf_counter()
-            run()
-            took = time.perf_counter() - start
+            for _ in range(calls):
+                run()
+            took = (time.perf_counter() - start) / calls
             if turn >= warmup:
                 found[name].append(took)
     return found
@@ -239,7 +244,7 @@ def render(result: dict[str, Any]) -> str:
     """A result as Markdown."""
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
     lines = [
-        f"{result['logits'] / 2**20:g} Mi float32 logits, forward and backward, {result['metric']}. "
+        f"{result['logits']:,} float32 logits, forward and backward, {result['metric']}. "
         f"{result['machine']}; {result['threads']} threads, load {result['load']} before; {versions}; "
         f"n = {result['repeats']} rounds of all cases in turn; median and quartiles of the ratio within a round.",
         "A kernel writes the gradient of the mean and is called without autograd; a module is called as users do.",
@@ -251,7 +256,7 @@ def render(result: dict[str, Any]) -> str:
     ]
     for row in (Row(**row) for row in result["rows"]):
         lines.append(
-            f"| {row.case} | {row.ms:.1f} | {row.ratio:.2f} | {row.ratio_low:.2f}–{row.ratio_high:.2f} "
+            f"| {row.case} | {row.ms:.3g} | {row.ratio:.2f} | {row.ratio_low:.2f}–{row.ratio_high:.2f} "
             f"| {row.peak_mib:.0f} | {row.first_call_ms:.0f} |"
         )
     return "\n".join(lines) + "\n"
@@ -267,26 +272,27 @@ def main() -> None:
     parser.add_argument("--dry", action="store_true", help="write no table")
     parser.add_argument("--child", choices=["memory", "first"], help=argparse.SUPPRESS)
     given = parser.parse_args()
+    name = f"losses-{given.device}" + (f"-{given.n}" if given.n else "")
     given.n = given.n or (2**26 if given.device == "cuda" else 2**22)
     if given.device == "cuda":
         result = losses_cuda.measure(given.n, given.repeats)
-        write(result, losses_cuda.render(result), given.dry)
+        write(name, result, losses_cuda.render(result), given.dry)
         return
     cases = given.cases or DEFAULT[given.device]
     if given.child:
         print({"memory": peak_memory, "first": first_call}[given.child](cases[0], given.n, given.device))
         return
     result = measure(cases, given.n, given.device, given.repeats)
-    write(result, render(result), given.dry)
+    write(name, result, render(result), given.dry)
 
 
-def write(result: dict[str, Any], text: str, dry: bool) -> None:
+def write(name: str, result: dict[str, Any], text: str, dry: bool) -> None:
     """Print a table and keep it beside its numbers."""
     print(text, end="")
     if not dry:
         RESULTS.mkdir(exist_ok=True)
-        (RESULTS / f"losses-{result['device']}.json").write_text(json.dumps(result, indent=1) + "\n")
-        (RESULTS / f"losses-{result['device']}.md").write_text(text)
+        (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+        (RESULTS / f"{name}.md").write_text(text)
 
 
 if __name__ == "__main__":
