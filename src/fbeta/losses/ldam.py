@@ -17,7 +17,7 @@ from fbeta.losses.per_class import PerClassLoss
 def ldam_loss(
     logits: Tensor, target: Tensor, margins: tuple[float | Tensor, float | Tensor], scale: float = 30.0
 ) -> Tensor:
-    r"""Cross entropy of scaled logits with a margin each class, element by element.
+    r"""Cross entropy of scaled logits with a margin for each class, element by element.
 
     .. math:: \ell(z, 1) = \log(1 + e^{-s(z - \Delta_1)}), \qquad \ell(z, 0) = \log(1 + e^{s(z + \Delta_0)})
 

@@ -1,4 +1,4 @@
-"""Sums over the ranks of a distributed run: one small collective a training step, none in evaluation."""
+"""Sums over the ranks of a distributed run: one small collective per training step, none in evaluation."""
 
 from datetime import timedelta
 
