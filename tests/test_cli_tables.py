@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from fbeta.artifact import load
 from fbeta.artifact.model_file import ABOUT, seal
-from fbeta.cli import app, options
+from fbeta.cli import app, parameters
 from fbeta.comparison.result import Comparison
 from fbeta.comparison.run import compare, fit
 from fbeta.data import load_table
@@ -539,9 +539,9 @@ def test_what_is_completed_is_what_there_is():
     from fbeta.decisions import rules
     from fbeta.learners import models
 
-    assert options.losses("") == losses.names()
-    assert options.models("") == models.names()
-    assert options.rules("") == rules.names()
+    assert parameters.losses("") == losses.names()
+    assert parameters.models("") == models.names()
+    assert parameters.rules("") == rules.names()
 
 
 def test_every_command_speaks_json():

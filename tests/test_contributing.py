@@ -26,7 +26,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 import fbeta
 from fbeta import as_metric, losses
-from fbeta.cli import app, options
+from fbeta.cli import app, parameters
 from fbeta.data import load_table
 from fbeta.decisions import rules
 from fbeta.learners import models
@@ -64,7 +64,7 @@ found = {
     "spec": str(as_metric("Weighted_Accuracy")),
     "names": [losses.names(), rules.names(), models.names()],
     "completed": [
-        options.metrics("weighted"), options.losses("bce,bri"), options.rules("b"), options.models("f")
+        parameters.metrics("weighted"), parameters.losses("bce,bri"), parameters.rules("b"), parameters.models("f")
     ],
 }
 Path("found.json").write_text(json.dumps(found))

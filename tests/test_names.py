@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fbeta.artifact import load
-from fbeta.cli import app, options
+from fbeta.cli import app, parameters
 from fbeta.tables import Encoder, read_table, stream
 from fbeta.tables.scored_rows import read_scores
 
@@ -162,6 +162,6 @@ def test_a_file_whose_name_is_no_text(tmp_path):
 
 
 def test_columns_with_commas_and_blanks_in_their_names():
-    assert options.columns(["a, b", "c"]) == ["a", "b", "c"]
-    assert options.columns(['"a, b",c," d"']) == ["a, b", "c", " d"]
-    assert options.columns(None) == []
+    assert parameters.columns(["a, b", "c"]) == ["a", "b", "c"]
+    assert parameters.columns(['"a, b",c," d"']) == ["a, b", "c", " d"]
+    assert parameters.columns(None) == []

@@ -87,6 +87,33 @@ def test_the_library_knows_the_reproduction_by_entry_points_only():
         assert "fbeta_reproduction" not in {name.partition(".")[0] for name in imported(path)}, path
 
 
+def test_a_name_means_one_thing():
+    """No module, class or type is called as another one is; the file of a command is called as the command."""
+    homes = {}
+    for path in SOURCE.rglob("*.py"):
+        module = path.relative_to(SOURCE)
+        names = [path.parent.name if path.stem == "__init__" else path.stem]
+        if module.parent.name == "cli" and path.stem in {"compare", "data", "explain", "fit", "predict", "tune"}:
+            names = []
+        for node in ast.parse(path.read_text()).body:
+            targets = [node] if isinstance(node, ast.ClassDef) else getattr(node, "targets", [])
+            found = [getattr(target, "name", getattr(target, "id", "")) for target in targets]
+            names += [name for name in found if name.strip("_")[:1].isupper() and not name.isupper()]
+        for name in names:
+            homes.setdefault(name, set()).add(str(module))
+    assert {name: sorted(where) for name, where in homes.items() if len(where) > 1} == {}
+
+
+def test_no_two_places_share_twelve_lines():
+    places = {}
+    for path in SOURCE.rglob("*.*"):
+        if path.suffix in {".py", ".c", ".h", ".js", ".css", ".html"}:
+            lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+            for i in range(len(lines) - 11):
+                places.setdefault(tuple(lines[i : i + 12]), []).append(f"{path.relative_to(SOURCE)}: {lines[i]}")
+    assert [where for where in places.values() if len(where) > 1] == []
+
+
 def test_public_names():
     assert set(fbeta.__all__) == set(dir(fbeta))
     for name in fbeta.__all__:

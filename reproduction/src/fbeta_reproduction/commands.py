@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fbeta.cli.answers import answering, echo_json, stop
-from fbeta.cli.options import AsJson
+from fbeta.cli.parameters import AsJson
 
 app = typer.Typer(
     help="The paper, reproduced: train its networks, see how far they are, draw its figures, judge its claims.",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fbeta.decisions import Decision, Threshold
 from fbeta.learners import Scorer
+from fbeta.learners.crossfit import Array
 from fbeta.metrics import Metric
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from fbeta.tables import Column, Encoder
 
-Floats = NDArray[np.float64]
 New = Literal["other", "error"]
 #: Numbers that are encoded and scored at once.
 CHUNK = 1 << 26
@@ -109,7 +109,7 @@ class Model:
         """The texts of a negative and a positive decision."""
         return self.negative[0] if len(self.negative) == 1 else f"not {self.positive}", self.positive
 
-    def probability(self, frame: pl.DataFrame, new: New = "error") -> Floats:
+    def probability(self, frame: pl.DataFrame, new: New = "error") -> Array:
         """The probability of the positive class, calibrated on out-of-fold rows: ``(n,)``.
 
         Columns are found by name and checked by type; a category that training did not have is a TableError, or one of
@@ -119,7 +119,7 @@ class Model:
 
         return self.of_features(typed(frame, self.columns), new)
 
-    def of_features(self, features: pl.DataFrame, new: New = "error") -> Floats:
+    def of_features(self, features: pl.DataFrame, new: New = "error") -> Array:
         """Probabilities of rows that are typed already, as `stream` and `Table.features` have them."""
         rows = max(1, CHUNK // self.scorer.inputs)
         pieces = (self.encoder.transform(features[i : i + rows], new) for i in range(0, features.height, rows))

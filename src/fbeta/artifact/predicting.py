@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from fbeta.artifact.model import Floats, Model, New
+from fbeta.artifact.model import Model, New
 from fbeta.data import get, is_path, load_table
+from fbeta.learners.crossfit import Array
 from fbeta.metrics import Confusion
 from fbeta.tables import TableError, stream
 from fbeta.tables.columns import cleaned
@@ -120,7 +121,7 @@ def _pieces(
             yield features, held[:, list(keep)], _truth(model, held[model.target], source) if score else None
 
 
-def _truth(model: Model, column: pl.Series, source: str | Path) -> Floats:
+def _truth(model: Model, column: pl.Series, source: str | Path) -> Array:
     text = pl.select(cleaned(pl.lit(column.alias("truth")), column.dtype).cast(pl.String)).to_series()
     known = {value: class_name(value) for value in text.drop_nulls().unique()}
     strange = sorted(set(known.values()) - {model.positive, *model.negative})

@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fbeta.boosting import files
 from fbeta.learners import Goal, Rows
 from fbeta.learners.booster import BoosterLearner
+from fbeta.learners.crossfit import Array
 from fbeta.learners.models.lightgbm import LightGBM
 from fbeta.learners.models.xgboost import XGBoost
 from fbeta.metrics import as_metric
 from fbeta.metrics.distance import check_q
 from fbeta.sklearn.decider import Decider, check_whole
-from fbeta.sklearn.labels import Array
 
 #: What to do about features that scikit-learn refuses, by its words.
 REMEDIES = {

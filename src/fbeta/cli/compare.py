@@ -6,25 +6,25 @@ from typing import Annotated, Any
 
 import typer
 
-from fbeta.cli import options as o
+from fbeta.cli import parameters as p
 from fbeta.cli.answers import answering, echo_json_text, say, unheard
 
 
 def compare(
-    source: o.Data = None,
-    target: o.Target = None,
-    metric: o.MetricSpec = "fbeta:beta=1",
-    positive: o.Positive = None,
-    models: o.Models = None,
-    losses: o.Losses = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Outer splits.")] = 5,
-    folds: Annotated[int, typer.Option(min=2, help="Inner folds.")] = 5,
-    rule: o.RuleSpec = "shrunk",
-    group: o.Group = None,
-    time: o.Time = None,
-    drop: o.Drop = None,
-    seed: o.Seed = 0,
-    device: o.Device = "cpu",
+    source: p.Data = None,
+    target: p.Target = None,
+    metric: p.MetricSpec = "fbeta:beta=1",
+    positive: p.Positive = None,
+    models: p.Models = None,
+    losses: p.Losses = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Splits into rows to learn from and rows to judge by.")] = 5,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the rows to learn from, for the cut.")] = 5,
+    rule: p.RuleSpec = "shrunk",
+    group: p.Group = None,
+    time: p.Time = None,
+    drop: p.Drop = None,
+    seed: p.Seed = 0,
+    device: p.Device = "cpu",
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes; as many as cores for a small table, if not given.")
     ] = None,
@@ -35,7 +35,7 @@ def compare(
     fit: Annotated[
         Path | None, typer.Option(metavar="MODEL", help="Fit what is advised on all rows, and write it here.")
     ] = None,
-    as_json: o.AsJson = False,
+    as_json: p.AsJson = False,
 ) -> None:
     """Compare losses and cuts on a table: which is best for the metric, by how much, and is it more than noise?"""
     with answering("stopped; finished parts are kept, run the same command again to go on."):
@@ -48,11 +48,11 @@ def compare(
 
         check_outputs((html, fit), source, results)
         asked: dict[str, Any] = {"metric": metric, "rule": rule, "device": device}
-        asked |= {"models": o.names(models), "losses": o.names(losses)}
+        asked |= {"models": p.names(models), "losses": p.names(losses)}
         comparison.check(**asked)
         console = Console(stderr=as_json)
-        table = o.table(source, target=target, positive=positive, drop=o.columns(drop), group=group, time=time)
-        o.notes(console, table.notes)
+        table = p.table(source, target=target, positive=positive, drop=p.columns(drop), group=group, time=time)
+        p.notes(console, table.notes)
         with progress("training", "epochs") as tick:
             folder = results or usual_folder(table)
             how: dict[str, Any] = {"seeds": seeds, "folds": folds, "seed": seed, "folder": folder, "jobs": jobs}
@@ -67,5 +67,5 @@ def compare(
         if html is not None:
             say(f"Written: {html}", err=as_json)
         if fit is not None:
-            model = o.fitted(table, fit, comparison=found, seed=seed, device=device)
-            say("", *model.summary().split("\n"), o.next_step(fit), err=as_json)
+            model = p.fitted(table, fit, comparison=found, seed=seed, device=device)
+            say("", *model.summary().split("\n"), p.next_step(fit), err=as_json)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fbeta.cli.answers import answering, echo_json
-from fbeta.cli.options import AsJson, datasets
+from fbeta.cli.parameters import AsJson, datasets
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fbeta.cli.answers import answering, echo_json_text, say
-from fbeta.cli.options import AsJson, MetricSpec
+from fbeta.cli.parameters import AsJson, MetricSpec
 
 
 def explain(

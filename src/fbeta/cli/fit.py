@@ -5,31 +5,31 @@ from typing import Annotated, Any
 
 import typer
 
-from fbeta.cli import options as o
+from fbeta.cli import parameters as p
 from fbeta.cli.answers import answering, echo_json, say
 
 
 def fit(
-    source: o.Data = None,
-    target: o.Target = None,
+    source: p.Data = None,
+    target: p.Target = None,
     metric: Annotated[
-        str | None, typer.Option(help=f"{o.METRIC} F1, if neither it nor --from is given.", autocompletion=o.metrics)
+        str | None, typer.Option(help=f"{p.METRIC} f1 if neither it nor --from is given.", autocompletion=p.metrics)
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="The file to write.")] = Path("model.fbeta"),
-    positive: o.Positive = None,
-    models: o.Models = None,
-    losses: o.Losses = None,
+    positive: p.Positive = None,
+    models: p.Models = None,
+    losses: p.Losses = None,
     origin: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="Fit what this `fbeta compare --json` advises.")
     ] = None,
     folds: Annotated[int | None, typer.Option(min=2, help="Folds for the cut; 5 if not given.")] = None,
-    rule: Annotated[str | None, typer.Option(help=f"{o.RULE} shrunk if not given.", autocompletion=o.rules)] = None,
-    group: o.Group = None,
-    time: o.Time = None,
-    drop: o.Drop = None,
-    seed: o.Seed = 0,
-    device: o.Device = "cpu",
-    as_json: o.AsJson = False,
+    rule: Annotated[str | None, typer.Option(help=f"{p.RULE} shrunk if not given.", autocompletion=p.rules)] = None,
+    group: p.Group = None,
+    time: p.Time = None,
+    drop: p.Drop = None,
+    seed: p.Seed = 0,
+    device: p.Device = "cpu",
+    as_json: p.AsJson = False,
 ) -> None:
     """Train the chosen method on all rows, or the best of several, with a cut from out-of-fold rows: model.fbeta."""
     with answering():
@@ -39,20 +39,20 @@ def fit(
         from fbeta.comparison.result import Comparison
 
         artifact.check_output(out, source, origin)
-        asked: dict[str, Any] = {"models": o.names(models), "losses": o.names(losses), "device": device}
+        asked: dict[str, Any] = {"models": p.names(models), "losses": p.names(losses), "device": device}
         found = None if origin is None else Comparison.read(origin)
         if found is None:
             comparison.check(metric or "fbeta:beta=1", **asked, rule=rule or "shrunk", baseline=False)
         else:
             was = found.table
-            if source is None and was.name != o.DEMO:
+            if source is None and was.name != p.DEMO:
                 raise ValueError(f"{origin} is about {was.name}: name that table before --from.")
-        roles = {"target": target, "positive": positive, "drop": o.columns(drop), "group": group, "time": time}
-        table = o.table(source, **(roles if found is None else found.reading(**roles)))
-        o.notes(Console(stderr=as_json), [*table.notes, *(found.told_of(table) if found else ())])
+        roles = {"target": target, "positive": positive, "drop": p.columns(drop), "group": group, "time": time}
+        table = p.table(source, **(roles if found is None else found.reading(**roles)))
+        p.notes(Console(stderr=as_json), [*table.notes, *(found.told_of(table) if found else ())])
         how: dict[str, Any] = {"folds": folds, "rule": rule, "seed": seed}
-        model = o.fitted(table, out, metric=metric, comparison=found, **asked, **how)
+        model = p.fitted(table, out, metric=metric, comparison=found, **asked, **how)
         if as_json:
             echo_json(model.facts() | {"written": str(out)})
         else:
-            say(*model.summary().split("\n"), o.next_step(out))
+            say(*model.summary().split("\n"), p.next_step(out))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from fbeta.cli.answers import answering, echo_json, say, stop
-from fbeta.cli.options import AsJson, columns, tables
+from fbeta.cli.parameters import AsJson, columns, tables
 
 _OUT = "Ends in csv, tsv, parquet, arrow, feather; - is the standard output."
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fbeta.cli.answers import answering, echo_json, say
-from fbeta.cli.options import AsJson, MetricSpec, Positive, RuleSpec
+from fbeta.cli.parameters import AsJson, MetricSpec, Positive, RuleSpec
 
 if TYPE_CHECKING:
     from fbeta.decisions import Threshold

@@ -7,17 +7,17 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Model = TypeVar("Model")
+AnyModel = TypeVar("AnyModel")
 Array = NDArray[np.float64]
 
 #: Fits rows with weights (None: all alike) and gives a model; the weights hold the class costs.
-Fit = Callable[[Any, NDArray[Any], Array | None], Model]
+Fit = Callable[[Any, NDArray[Any], Array | None], AnyModel]
 #: Scores rows with a model.
-Score = Callable[[Model, Any], ArrayLike]
+Score = Callable[[AnyModel, Any], ArrayLike]
 
 
 @dataclass(frozen=True)
-class CrossFit(Generic[Model]):
+class CrossFit(Generic[AnyModel]):
     """Scores of rows by models that never saw them.
 
     A row of fold −1 was in every training part; its score is NaN, and `held` is False.
@@ -29,7 +29,7 @@ class CrossFit(Generic[Model]):
     """
 
     scores: Array
-    models: tuple[Model, ...] = field(repr=False)
+    models: tuple[AnyModel, ...] = field(repr=False)
     fold: NDArray[np.int64] = field(repr=False)
 
     @property
@@ -37,15 +37,10 @@ class CrossFit(Generic[Model]):
         """Which rows have an out-of-fold score."""
         return self.fold >= 0
 
-    def mean_score(self, score: Score[Model], X: Any) -> Array:
-        """Average the scores of all fold models on new rows: they are paid for, and an average varies less."""
-        mean: Array = np.mean([np.asarray(score(model, X), np.float64) for model in self.models], axis=0)
-        return mean
-
 
 def cross_fit(
-    fit: Fit[Model], score: Score[Model], X: Any, y: ArrayLike, folds: ArrayLike, weight: ArrayLike | None = None
-) -> CrossFit[Model]:
+    fit: Fit[AnyModel], score: Score[AnyModel], X: Any, y: ArrayLike, folds: ArrayLike, weight: ArrayLike | None = None
+) -> CrossFit[AnyModel]:
     """Fit one model per fold on the other folds' rows, and score each row by the model that never saw it.
 
     Rows of fold −1 are in every training part and get no score (NaN): ``[0, -1, -1, -1]`` is one hold-out.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fbeta.decisions import Platt
-from fbeta.learners.crossfit import Array, CrossFit, Fit, Model, Score, cross_fit
+from fbeta.learners.crossfit import AnyModel, Array, CrossFit, Fit, Score, cross_fit
 from fbeta.metrics import Confusion, Metric, as_metric, check_prevalence, class_costs
 
 
@@ -54,7 +54,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class FixedPoint(Generic[Model]):
+class FixedPoint(Generic[AnyModel]):
     """Costs and the operating point they lead to.
 
     `crossfit` holds the models of the last round, trained with exactly these costs, and their out-of-fold scores.
@@ -64,7 +64,7 @@ class FixedPoint(Generic[Model]):
     """
 
     delta: float
-    crossfit: CrossFit[Model] = field(repr=False)
+    crossfit: CrossFit[AnyModel] = field(repr=False)
     history: tuple[Round, ...]
     converged: bool
 
@@ -80,8 +80,8 @@ class FixedPoint(Generic[Model]):
 
 
 def solve(
-    fit: Fit[Model],
-    score: Score[Model],
+    fit: Fit[AnyModel],
+    score: Score[AnyModel],
     X: Any,
     y: ArrayLike,
     metric: Metric | str | Any,
@@ -95,7 +95,7 @@ def solve(
     tolerance: float = 0.1,
     epsilon: float = 1e-4,
     prevalence: float | None = None,
-) -> FixedPoint[Model]:
+) -> FixedPoint[AnyModel]:
     r"""Solve costs ↔ operating point for a learner that takes row weights, on out-of-fold rows.
 
     .. math:: \delta \leftarrow d\,\delta + (1 - d)\, \frac{c_0}{c_0 + c_1}\Big|_{\text{out-of-fold counts of models

@@ -14,7 +14,7 @@ from fbeta.metrics import AnchorTerm, Confusion, Metric, as_metric, check_preval
 from fbeta.metrics.distance import CROSS_ENTROPY, FAR, check_q
 
 LOSSES = ("tangent", "surrogate")
-Floats = NDArray[np.float32]
+Singles = NDArray[np.float32]
 
 
 class Gradients:
@@ -57,7 +57,7 @@ class Gradients:
             self._price *= self.weight
         self._signed = self._price * self._sign
 
-    def __call__(self, scores: NDArray[np.floating]) -> tuple[Floats, Floats]:
+    def __call__(self, scores: NDArray[np.floating]) -> tuple[Singles, Singles]:
         """Differentiate the loss of every row by its score."""
         g, h = self.gradient, self.hessian
         np.multiply(scores, self._sign, out=self._margin, casting="same_kind")
@@ -112,7 +112,7 @@ class Objective:
         stream = None if self.prevalence is None else confusion.prevalence
         self.costs = costs_at(self.metric, point, stream)
 
-    def __call__(self, first: Any, second: Any, sample_weight: Any = None) -> tuple[Floats, Floats]:
+    def __call__(self, first: Any, second: Any, sample_weight: Any = None) -> tuple[Singles, Singles]:
         """Gradient and Hessian, for ``(scores, data set)`` or ``(labels, scores, weights)``.
 
         The two arrays are written anew by the next call.

@@ -9,13 +9,13 @@ from torch import Tensor
 from fbeta.losses.task import WIDE, Reader
 from fbeta.metrics import check_prevalence
 
-Array: TypeAlias = np.ndarray[Any, Any]
+AnyArray: TypeAlias = np.ndarray[Any, Any]
 
 #: How far the rates of classes may sum from one: they may be rounded.
 ROUNDING = 0.02
 
 
-def per_column(name: str, values: Array, reader: Reader) -> Array:
+def per_column(name: str, values: AnyArray, reader: Reader) -> AnyArray:
     """One number per column; a single one serves for all labels, but not for all classes."""
     if reader.task == "multiclass" and values.ndim == 0 and reader.columns:
         raise ValueError(f"{name} of a multi-class problem needs {reader.num_labels} numbers, one per class.")
@@ -25,14 +25,14 @@ def per_column(name: str, values: Array, reader: Reader) -> Array:
     return np.broadcast_to(values, reader.shape)
 
 
-def _pooled(name: str, values: Array, reader: Reader) -> Array:
+def _pooled(name: str, values: AnyArray, reader: Reader) -> AnyArray:
     """Numbers that a micro average pools: one, or one per column."""
     if values.size not in (1, reader.num_labels):
         raise ValueError(f"{name} must be one number or {reader.num_labels} (one per label); got {values.size}.")
     return values
 
 
-def read_prevalence(prevalence: Any, reader: Reader) -> Array:
+def read_prevalence(prevalence: Any, reader: Reader) -> AnyArray:
     """Read the rate of positives: one number, or one per label or class."""
     try:
         rates = _numbers(prevalence)
@@ -52,7 +52,7 @@ def read_prevalence(prevalence: Any, reader: Reader) -> Array:
     return per_column("prevalence", rates, reader)
 
 
-def read_counts(class_counts: Any, reader: Reader) -> tuple[Array, Array]:
+def read_counts(class_counts: Any, reader: Reader) -> tuple[AnyArray, AnyArray]:
     """Read the negatives and positives of the training rows, of each column if they are kept apart."""
     if isinstance(class_counts, Mapping):
         class_counts = _by_class(class_counts, reader)
@@ -92,5 +92,5 @@ def _by_class(counts: Mapping[Any, Any], reader: Reader) -> list[Any]:
     return [counts[k] for k in known]
 
 
-def _numbers(x: Any) -> Array:
+def _numbers(x: Any) -> AnyArray:
     return np.asarray(x.detach().cpu() if isinstance(x, Tensor) else x, dtype=np.float64)

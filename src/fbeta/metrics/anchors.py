@@ -38,18 +38,13 @@ class Anchors:
         return math.isinf(self.negative) and math.isinf(self.positive)
 
     @property
-    def distances(self) -> tuple[float, float]:
-        """How far x₀ and y₀ lie outside [0, 1]."""
-        return outside(self.negative), outside(self.positive)
-
-    @property
     def scale(self) -> float:
         """1 for the paper's loss; the harmonic mean of the distances once both are far away.
 
         A log distance flattens as its anchor recedes: log(d + f) − log d ≈ f/d. Multiplied by this scale
         it tends to the mean absolute error instead of to nothing (Cohen's κ near π = ½).
         """
-        near, far = sorted(self.distances)
+        near, far = sorted((outside(self.negative), outside(self.positive)))
         if near <= 0 or math.isinf(near):
             return 1.0
         return max(1.0, 2 * near / (1 + near / far))

@@ -33,7 +33,7 @@ class Slider:
     half: int
 
 
-Rows = Sequence[MethodRow]
+MethodRows = Sequence[MethodRow]
 Sliders = Mapping[int, Slider]
 
 
@@ -60,7 +60,7 @@ def slider(row: MethodRow, metric: Metric, most: int = 400) -> Slider | None:
     return Slider(cut[kept].tolist(), tp.tolist(), fp.tolist(), found.tolist(), o.positives, o.negatives, own, half)
 
 
-def roc(rows: Rows, sliders: Sliders, metric: Metric, prevalence: float, title: str, right: float = 1) -> Chart:
+def roc(rows: MethodRows, sliders: Sliders, metric: Metric, prevalence: float, title: str, right: float = 1) -> Chart:
     """ROC curves over lines of equal score, and where each method operates; `right` is the largest FPR shown."""
     label = f"ROC curves, false against true positive rate, with lines of equal {title}"
     axes = "false positive rate", "true positive rate (recall)"
@@ -81,7 +81,7 @@ def roc(rows: Rows, sliders: Sliders, metric: Metric, prevalence: float, title: 
     return chart
 
 
-def zoom(rows: Rows) -> float:
+def zoom(rows: MethodRows) -> float:
     """How far right the operating points reach, rounded up (of a rare class, not far); 1 where no zoom is needed."""
     places = [row.pooled.fpr for row in rows if row.pooled is not None and not row.remark]
     reach = 2.5 * max(places, default=1.0)
@@ -89,7 +89,7 @@ def zoom(rows: Rows) -> float:
     return next((step for step in steps if reach <= step <= 0.2), 1.0)
 
 
-def precision_recall(rows: Rows, sliders: Sliders, prevalence: float) -> Chart:
+def precision_recall(rows: MethodRows, sliders: Sliders, prevalence: float) -> Chart:
     """Precision against recall; a dashed line shows the precision of calling every row positive."""
     axes = "recall", "precision"
     chart = Chart("precision against recall", (0, 1), (0, 1), *axes, margins=MARGINS, live="pr")
@@ -106,7 +106,7 @@ def precision_recall(rows: Rows, sliders: Sliders, prevalence: float) -> Chart:
     return chart
 
 
-def calibration(rows: Rows) -> Chart:
+def calibration(rows: MethodRows) -> Chart:
     """The share of positives against the predicted probability, in bins; a larger point stands for more rows."""
     bins = [row.candidate.calibration for row in rows]
     _, top = window([v for x in bins for v in (0.0, *x.predicted, *x.observed)])
@@ -122,12 +122,12 @@ def calibration(rows: Rows) -> Chart:
     return chart
 
 
-def trained(rows: Rows) -> list[MethodRow]:
+def trained(rows: MethodRows) -> list[MethodRow]:
     """The methods that have epochs to show."""
     return [row for row in rows if len(row.held) > 1]
 
 
-def courses(rows: Rows, title: str) -> tuple[Chart, Chart]:
+def courses(rows: MethodRows, title: str) -> tuple[Chart, Chart]:
     """Two pictures: the score on held-out rows by epoch, and each loss between its own highest and lowest."""
     across = (1, max(2, *(len(row.held) for row in rows)))
     held = window([v for row in rows for v in row.held])
@@ -143,7 +143,7 @@ def courses(rows: Rows, title: str) -> tuple[Chart, Chart]:
     return score, loss
 
 
-def scatters(rows: Rows, title: str) -> list[tuple[MethodRow, Chart, str]]:
+def scatters(rows: MethodRows, title: str) -> list[tuple[MethodRow, Chart, str]]:
     """For each method, loss against score, one point per epoch, and how closely the two go together."""
     scores = window([v for row in rows for v in row.held], 0.08)
     out = []

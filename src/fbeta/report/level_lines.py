@@ -5,14 +5,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fbeta.decisions.steps import score_cells
+from fbeta.learners.crossfit import Array
 from fbeta.metrics import Confusion, Metric
 from fbeta.report.chart import Chart, Label, Line, Pair
 from fbeta.report.numerals import short
-
-Array = NDArray[np.float64]
 
 
 class LevelLine(NamedTuple):

@@ -11,9 +11,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from fbeta.decisions.calibration import logit, sigmoid
-from fbeta.learners import take
+from fbeta.learners.crossfit import Array, take
 from fbeta.sklearn.decider import Given, of_rows
-from fbeta.sklearn.labels import Array, Labels
+from fbeta.sklearn.labels import Labels
 
 
 def weight_argument(estimator: Any) -> str | None:

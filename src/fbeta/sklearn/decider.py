@@ -14,9 +14,9 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from fbeta.decisions import Decision, Platt, Threshold
-from fbeta.learners import take
+from fbeta.learners.crossfit import Array, take
 from fbeta.metrics import as_metric
-from fbeta.sklearn.labels import Array, Labels, inner_folds, read_weight, read_y
+from fbeta.sklearn.labels import Labels, inner_folds, read_weight, read_y
 from fbeta.sklearn.scoring import metric_of
 
 

@@ -10,10 +10,9 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import assert_all_finite, check_array, column_or_1d
 
+from fbeta.learners.crossfit import Array
 from fbeta.tables.folds import folds, rarest
 from fbeta.tables.target import rarer_class
-
-Array = NDArray[np.float64]
 
 AVERAGES = ("binary", "macro", "micro")
 #: Folds where nobody said how many.

@@ -8,10 +8,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import validate_data
 
 from fbeta.learners import Goal, Rows, models
+from fbeta.learners.crossfit import Array
 from fbeta.learners.network import WEIGHTS
 from fbeta.metrics import as_metric
 from fbeta.sklearn.decider import Decider, check_whole
-from fbeta.sklearn.labels import Array, read_y
+from fbeta.sklearn.labels import read_y
 
 SOLVERS = ("auto", "adam", "lbfgs")
 #: What "auto" leaves to the model.
@@ -150,7 +151,8 @@ class MetricClassifier(Decider):
         return models.get(self.model, **chosen)
 
     def _check_options(self) -> None:
-        for name, value, choices in (("model", self.model, _models()), ("solver", self.solver, SOLVERS)):
+        plain = [name for name in models.names() if models.get(name).files == (WEIGHTS,)]
+        for name, value, choices in (("model", self.model, plain), ("solver", self.solver, SOLVERS)):
             if value not in choices:
                 raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
         for name in ("max_epochs", "patience", "batch_size"):
@@ -188,11 +190,6 @@ class MetricClassifier(Decider):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.model == "linear"
         return tags
-
-
-def _models() -> list[str]:
-    """Models that are plain arrays once they are fitted."""
-    return [name for name in models.names() if models.get(name).files == (WEIGHTS,)]
 
 
 def _sizes(hidden: Any) -> Any:

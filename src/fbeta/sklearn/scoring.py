@@ -8,8 +8,9 @@ from sklearn.metrics import make_scorer
 from sklearn.utils.multiclass import type_of_target
 
 from fbeta.decisions.steps import count_columns
+from fbeta.learners.crossfit import Array
 from fbeta.metrics import Metric, as_metric
-from fbeta.sklearn.labels import Array, Labels, check_average, read_weight, read_y
+from fbeta.sklearn.labels import Labels, check_average, read_weight, read_y
 
 
 def metric_of(metric: Metric, called: Array, target: Array, weight: Any, average: str) -> float:

@@ -6,9 +6,10 @@ from typing import Any, Self
 import numpy as np
 
 from fbeta.learners import FixedPoint, cost_weights, solve, without_costs
+from fbeta.learners.crossfit import Array
 from fbeta.sklearn.clones import Clones, mean_of, response_method, scores_of, takes_columns, weight_argument
 from fbeta.sklearn.decider import Given, MetaDecider
-from fbeta.sklearn.labels import Array, Labels
+from fbeta.sklearn.labels import Labels
 
 
 @dataclass(eq=False, repr=False)

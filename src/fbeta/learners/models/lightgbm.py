@@ -14,7 +14,7 @@ from fbeta.learners.machine import threads_for
 from fbeta.learners.objectives import LightGBMObjective
 
 
-class _Booster(Booster):
+class _LightGBMBooster(Booster):
     library, file, dtype = "lightgbm", "booster.txt", np.float64
     rewritten = staticmethod(rewritten)
 
@@ -41,10 +41,10 @@ class _Booster(Booster):
             raise ValueError(str(error)) from error
 
 
-class _Engine(Engine):
+class _LightGBMEngine(Engine):
     """LightGBM on numbered rows; the bins are those of the whole table, and every fold takes its rows from there."""
 
-    booster = _Booster
+    booster = _LightGBMBooster
     _whole: Any = None
 
     def bin(self, rows: Numbers) -> Any:
@@ -99,7 +99,7 @@ class LightGBM(BoosterLearner):
     """
 
     name, package, rank = "lightgbm", "lightgbm", 3
-    engine, objective, files = _Engine, LightGBMObjective, (_Booster.file,)
+    engine, objective, files = _LightGBMEngine, LightGBMObjective, (_LightGBMBooster.file,)
 
     def params_for(self, seed: int, numbers: int) -> dict[str, Any]:
         """Its own parameters, and as many threads as so many numbers deserve."""

@@ -14,7 +14,7 @@ from fbeta.learners.objectives import XGBoostObjective
 from fbeta.learners.xgboost_trees import rewritten
 
 
-class _Booster(Booster):
+class _XGBoostBooster(Booster):
     library, file, dtype = "xgboost", "booster.json", np.float32
     rewritten = staticmethod(rewritten)
 
@@ -41,10 +41,10 @@ class _Booster(Booster):
         return xgboost.Booster(model_file=bytearray(data))
 
 
-class _Engine(Engine):
+class _XGBoostEngine(Engine):
     """XGBoost on numbered rows."""
 
-    booster = _Booster
+    booster = _XGBoostBooster
 
     def bin(self, rows: Numbers) -> Any:
         """Quantiles for the histogram method (the default), plain rows for others."""
@@ -94,7 +94,7 @@ class XGBoost(BoosterLearner):
     """
 
     name, package, rank = "xgboost", "xgboost", 2
-    engine, objective, files = _Engine, XGBoostObjective, (_Booster.file,)
+    engine, objective, files = _XGBoostEngine, XGBoostObjective, (_XGBoostBooster.file,)
 
     def params_for(self, seed: int, numbers: int) -> dict[str, Any]:
         """Its own parameters, and as many threads as so many numbers deserve."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fbeta.decisions.steps import score_cells
+from fbeta.learners.crossfit import Array
 from fbeta.metrics import Anchors, AnchorTerm, Confusion
 from fbeta.report import level_lines
 from fbeta.report.chart import Chart, Key, Label, Line, Mark
@@ -21,7 +21,6 @@ from fbeta.report.numerals import short
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 #: Cells of ROC space across, each with its score.
 CELLS = 32
 #: How curves look, those drawn first before the others.

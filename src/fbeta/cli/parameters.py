@@ -1,4 +1,4 @@
-"""Options that several commands have, and what the shell completes them by."""
+"""Parameters that several commands have, and what the shell completes them by."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ _DATA = "A file, - for the standard input, or a name of `fbeta data list`; digit
 Data = Annotated[str | None, typer.Argument(metavar="DATA", help=_DATA, autocompletion=tables)]
 Target = Annotated[str | None, typer.Option(help="The column to predict.")]
 Positive = Annotated[str | None, typer.Option(help="The positive class; the rarer one if not given.")]
-METRIC = "A spec such as fbeta:beta=2; an unknown name lists them."
+METRIC = "What to optimise: f1, mcc, fbeta:beta=2 or another; an unknown name lists all."
 MetricSpec = Annotated[str, typer.Option(help=METRIC, autocompletion=metrics)]
 _MODELS = "Names such as linear,xgboost; all that are installed if not given."
 Models = Annotated[str | None, typer.Option("--models", "--model", help=_MODELS, autocompletion=models)]
