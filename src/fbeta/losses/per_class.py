@@ -74,7 +74,7 @@ def class_weights(
     .. math:: \text{balanced: } w_y = \frac{n}{n_y}, \qquad
               \text{effective: } w_y \propto \frac{1 - b}{1 - b^{n_y}},\ w_0 + w_1 = 2
 
-    Shape: numbers, or one per label where `prevalence` or `class_counts` has one per label.
+    Shape: numbers above 0, or one per label where `prevalence` or `class_counts` has one per label.
 
     >>> [round(float(w), 4) for w in class_weights("balanced", prevalence=0.1)]
     [1.1111, 10.0]
@@ -101,7 +101,6 @@ def class_weights(
         # Only the shares matter here, so a prevalence will do where no counts are given.
         shares = (1.0 - np.asarray(prevalence), np.asarray(prevalence)) if class_counts is None else class_counts
         n0, n1 = (np.asarray(n, dtype=np.float64) for n in shares)
-        _refuse_empty(n0, n1, weighting)
         return (n0 + n1) / n0, (n0 + n1) / n1
     if weighting == "effective":
         if class_counts is None:
@@ -109,7 +108,6 @@ def class_weights(
         if not 0.0 <= effective_beta < 1.0:
             raise ValueError(f"effective_beta must lie in [0, 1); got {effective_beta!r}.")
         n0, n1 = (np.asarray(n, dtype=np.float64) for n in class_counts)
-        _refuse_empty(n0, n1, weighting)
         if not ((n0 >= 1).all() and (n1 >= 1).all()):
             raise ValueError(f"weighting='effective' needs numbers of rows, not rates; got {class_counts!r}.")
         w0, w1 = ((1 - effective_beta) / (1 - effective_beta**n) for n in (n0, n1))
@@ -117,12 +115,3 @@ def class_weights(
     raise ValueError(
         f"weighting must be 'balanced', 'effective', None or a pair (negatives, positives); got {weighting!r}."
     )
-
-
-def _refuse_empty(n0: np.ndarray[Any, Any], n1: np.ndarray[Any, Any], weighting: str) -> None:
-    for name, n in (("negatives", n0), ("positives", n1)):
-        if not (n > 0).all():
-            raise ValueError(
-                f"weighting={weighting!r} divides by the number of {name}, which is zero (class_counts). "
-                "Count the whole training set, or use weighting=None."
-            )
