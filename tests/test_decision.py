@@ -104,6 +104,20 @@ def test_known_calibrations_and_own_boundaries():
     assert np.allclose(plain.probability(expit(z)), expit(z))
 
 
+@pytest.mark.parametrize(
+    ("metric", "options", "said"),
+    [
+        ("cost:fp=9,fn=1", {}, "Never positive: cost:fp=9,fn=1,tp=0,tn=0 −0.500 on the rows that chose the cut"),
+        ("cost:fp=1,fn=9", {}, "Always positive: cost:fp=1,fn=9,tp=0,tn=0 −0.500 on the rows that chose the cut"),
+        ("f1", {"rule": "constant:at=0.25"}, "Positive from a probability of 0.25 on: F₁ 0.667 on the rows that chose"),
+    ],
+)
+def test_it_explains_itself(metric, options, said):
+    rule = {"rule": "exact"} | options
+    d = Decision.fit([0.5, 0.5], [0, 1], metric, kind="probability", calibration="none", **rule)
+    assert d.explain().startswith(said)
+
+
 def test_scores_without_any_use_keep_their_order():
     z, y = rows()
     d = Decision.fit(-z, y, "f1", kind="score")

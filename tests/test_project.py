@@ -18,7 +18,7 @@ SOURCE = ROOT / "src" / "fbeta"
 
 # Imports point down, or along a line from right to left; never up. `fbeta` itself is lazy and imports nothing.
 LAYERS = [
-    ["spelling", "plain_data", "writing", "sealed", "extensions", "metrics"],
+    ["spelling", "plain_data", "writing", "sealed", "extensions", "metrics", "numerals"],
     ["losses", "decisions"],
     ["tables", "datasets", "data"],
     ["learners"],
@@ -32,6 +32,7 @@ THIRD_PARTY = {
     "writing": set(),
     "sealed": set(),
     "extensions": set(),
+    "numerals": set(),
     "metrics": {"numpy"},  # inside a function, for lists
     "decisions": {"numpy"},
     "learners": {"numpy", "torch", "safetensors", "xgboost", "lightgbm"},

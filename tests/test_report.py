@@ -13,9 +13,9 @@ import pytest
 from rich.console import Console
 
 import fbeta
-from fbeta import report
+from fbeta import numerals, report
 from fbeta.comparison.result import Comparison, Estimate, Operating, TableFacts
-from fbeta.report import comparison_printout, console, level_lines, method_rows, numerals, shell
+from fbeta.report import comparison_printout, console, level_lines, method_rows, shell
 from fbeta.report.chart import Chart, Key, Line, ticks, window
 from fbeta.report.comparison_charts import slider
 from fbeta.report.console import bar, progress

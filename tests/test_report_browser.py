@@ -6,10 +6,10 @@ import pytest
 
 import fbeta
 from fbeta import report
+from fbeta.numerals import count, fixed, percent
 from fbeta.report import shell
 from fbeta.report.explain import explain
 from fbeta.report.explain.charts import page
-from fbeta.report.numerals import count, fixed, percent
 from made_up_comparison import comparison
 
 pytestmark = pytest.mark.xdist_group("browser")

@@ -1,4 +1,4 @@
-"""Names of runs and scores in tables, figures and sentences; numbers are written by `fbeta.report.numerals`."""
+"""Names of runs and scores in tables, figures and sentences; numbers are written by `fbeta.numerals`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fbeta.metrics import FBeta, title
-from fbeta.report.numerals import NONE, fixed
+from fbeta.numerals import NONE, fixed
 from fbeta_reproduction.protocol import Run
 
 DATASET_NAMES = {"fashion-mnist": "Fashion-MNIST", "cifar10": "CIFAR-10", "digits": "digits"}

@@ -8,9 +8,9 @@ from typing import Any
 
 from rich.console import Console, Group, RenderableType
 
+from fbeta.numerals import fixed, series
 from fbeta.report.console import heading, indented, plain, table
 from fbeta.report.console import show as printed
-from fbeta.report.numerals import fixed, series
 from fbeta_reproduction.naming import dataset_name, median, score_name
 from fbeta_reproduction.protocol import BETAS, PAPER, PROTOCOL, SETTINGS, Run
 from fbeta_reproduction.records import ledger

@@ -46,7 +46,7 @@ def unheard() -> Iterator[None]:
 
 def say(*lines: str, err: bool = False) -> None:
     """Print lines, in which there may be names from the data."""
-    from fbeta.report.numerals import clean
+    from fbeta.numerals import clean
 
     with unheard():
         typer.echo("\n".join(map(clean, lines)), err=err)
@@ -90,7 +90,7 @@ def echo_json(data: Any) -> None:
 
 def echo_json_text(text: str) -> None:
     """Print JSON; letters that a terminal obeys, or that no file can hold, are written by their numbers."""
-    from fbeta.report.numerals import clean
+    from fbeta.numerals import clean
 
     with unheard():
         typer.echo("\n".join(clean(line, lambda letter: json.dumps(letter)[1:-1]) for line in text.split("\n")))

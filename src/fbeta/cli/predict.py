@@ -38,8 +38,8 @@ def predict(
     with answering():
         from fbeta import artifact
         from fbeta.metrics import title
+        from fbeta.numerals import cells, fixed
         from fbeta.report.console import progress
-        from fbeta.report.numerals import cells, fixed
 
         to, kept = None if out == "-" else out, columns([keep] if keep else None)
         if to is not None:

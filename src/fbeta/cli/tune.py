@@ -72,8 +72,8 @@ def _constraint(text: str) -> tuple[str, float]:
 
 
 def _said(cut: Threshold, rows: int, half: Confusion | None) -> list[str]:
+    from fbeta import numerals
     from fbeta.metrics import title
-    from fbeta.report import numerals
 
     assert cut.metric is not None
     name, interval = title(cut.metric), cut.interval

@@ -29,6 +29,7 @@ from fbeta.decisions.steps import score_cells
 from fbeta.learners.crossfit import Array
 from fbeta.learners.learner import Course
 from fbeta.metrics import Confusion, Metric, title
+from fbeta.numerals import between, fixed, p_value, signed
 from fbeta.tables import Table
 
 #: Points of a curve, and bins of a calibration, that are kept.
@@ -224,11 +225,11 @@ def recommendation(title: str, winner: Candidate, baseline: Candidate, choice: C
     cut = f"{winner.rule} cut"
     if winner.name == baseline.name:
         return (
-            f"Take {baseline.name} with the {cut}, {title} {winner.score.mean:.3f} on test rows: of the methods tried, "
-            f"none did better on the rows that methods are chosen by{_but(winner)}."
+            f"Take {baseline.name} with the {cut}, {title} {fixed(winner.score.mean)} on test rows: of the methods "
+            f"tried, none did better on the rows that methods are chosen by{_but(winner)}."
         )
     found = choice.difference
-    better = f"{title} {choice.score.mean:.3f} against {baseline.score.mean:.3f} of {baseline.name}"
+    better = f"{title} {fixed(choice.score.mean)} against {fixed(baseline.score.mean)} of {baseline.name}"
     times = choice.picks.count(winner.name)
     if times < len(choice.picks):  # the numbers are not the winner's alone
         better = f"choosing afresh in each split, which took it in {times} of {len(choice.picks)}, gave {better}"
@@ -257,5 +258,6 @@ def _but(winner: Candidate) -> str:
 
 
 def _apart(found: Difference) -> str:
-    said = f"difference {found.mean:+.3f} ({found.low:+.3f} to {found.high:+.3f}), p = {found.p:.2g}"
-    return said.replace("-", "−")
+    p = p_value(found.p)
+    ends = between(found.low, found.high, sign=True)
+    return f"difference {signed(found.mean)} ({ends}), p {p if p.startswith('<') else f'= {p}'}"

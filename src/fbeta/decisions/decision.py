@@ -17,6 +17,7 @@ from fbeta.decisions.steps import Steps, count_columns
 from fbeta.decisions.threshold import Threshold
 from fbeta.decisions.tuning import tune
 from fbeta.metrics import Metric, as_metric, title
+from fbeta.numerals import between, fixed, short
 
 #: What rising scores are worth at least, in log odds per standard deviation: scores without any use keep their order.
 FLAT = 1e-6
@@ -167,13 +168,14 @@ class Decision:
         """
         said = []
         for k, cut in enumerate(self.cuts):
-            name = f"Column {k}: positive" if self.several else "Positive"
-            known = ""
+            where, known = f"positive from a probability of {short(cut.value, 3)} on", ""
+            if math.isinf(cut.value):
+                where = "never positive" if cut.value > 0 else "always positive"
             if cut.metric is not None:
                 sure = cut.interval
-                ends = "" if sure is None else f" (95 % interval {sure.score[0]:.3f} to {sure.score[1]:.3f})"
-                known = f": {title(cut.metric)} {cut.score:.3f} on the rows that chose the cut{ends}"
-            said.append(f"{name} from a probability of {cut.value:.3g} on{known}.")
+                ends = "" if sure is None else f" (95 % interval {between(*sure.score)})"
+                known = f": {title(cut.metric)} {fixed(cut.score)} on the rows that chose the cut{ends}"
+            said.append(f"Column {k}: {where}{known}." if self.several else f"{where.capitalize()}{known}.")
         return "\n".join(said)
 
     def to_dict(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from fbeta.report.numerals import short
+from fbeta.numerals import short
 
 Pair = tuple[float, float]
 

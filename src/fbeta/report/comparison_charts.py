@@ -10,10 +10,10 @@ import numpy as np
 
 from fbeta.decisions.steps import score_cells
 from fbeta.metrics import Confusion, Metric
+from fbeta.numerals import NONE, count, fixed, short
 from fbeta.report import level_lines
 from fbeta.report.chart import Chart, Line, Mark, Pair, window
 from fbeta.report.method_rows import MethodRow
-from fbeta.report.numerals import NONE, count, fixed, short
 
 #: Room around the pictures whose lines have labels at their ends.
 MARGINS = (22, 32, 38, 46)

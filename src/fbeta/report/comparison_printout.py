@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
+from fbeta import numerals
 from fbeta.comparison.result import Comparison, Estimate
-from fbeta.report import method_rows, numerals
+from fbeta.report import method_rows
 from fbeta.report.chart import Pair
 from fbeta.report.console import indented, plain, table
 from fbeta.report.method_rows import MethodRow

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedCo
 from rich.table import Table
 from rich.text import Text
 
-from fbeta.report.numerals import clean
+from fbeta.numerals import clean
 
 
 def show(layout: RenderableType, console: Console | None = None) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 from fbeta.decisions.steps import score_cells
 from fbeta.learners.crossfit import Array
 from fbeta.metrics import Confusion, Metric
+from fbeta.numerals import short
 from fbeta.report.chart import Chart, Label, Line, Pair
-from fbeta.report.numerals import short
 
 
 class LevelLine(NamedTuple):

@@ -5,9 +5,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fbeta import numerals
 from fbeta.comparison.result import Candidate, Comparison, Difference
 from fbeta.metrics import Confusion
-from fbeta.report import numerals
 from fbeta.report.chart import Key, Pair, window
 
 UNKNOWN = Difference(math.nan, math.nan, math.nan, math.nan, "")

@@ -15,7 +15,7 @@ try:
 except ImportError as error:
     raise ImportError("A page needs jinja2: pip install 'fbeta[report]'") from error
 
-from fbeta.report.numerals import clean
+from fbeta.numerals import clean
 from fbeta.writing import replacing
 
 

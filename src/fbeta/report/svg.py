@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable, Iterator
 
 from fbeta.comparison.result import Difference, Estimate
+from fbeta.numerals import short
 from fbeta.report.chart import Chart, Key, Line, Pair, ticks
-from fbeta.report.numerals import short
 from fbeta.report.shell import Markup, fill, resource
 
 #: Circle, square, diamond and triangle around (0, 0).

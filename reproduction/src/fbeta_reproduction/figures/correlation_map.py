@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from fbeta.report.numerals import fixed
+from fbeta.numerals import fixed
 from fbeta_reproduction.figures.style import colour, figure, not_a_number, note, unfinished
 from fbeta_reproduction.naming import dataset_name, loss_name, median, score_name
 from fbeta_reproduction.protocol import BETAS

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.lines import Line2D
 
-from fbeta.report.numerals import fixed
+from fbeta.numerals import fixed
 from fbeta_reproduction.figures.style import MARKERS, SHADES, figure, not_a_number, note, plain
 from fbeta_reproduction.naming import beta_name, dataset_name, score_name
 from fbeta_reproduction.protocol import BETAS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from fbeta.report.numerals import fixed, series
+from fbeta.numerals import fixed, series
 from fbeta_reproduction.naming import loss_name, median
 from fbeta_reproduction.protocol import BETAS, PAPER
 from fbeta_reproduction.results import correlation

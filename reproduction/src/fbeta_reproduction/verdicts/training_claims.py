@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from scipy import stats
 
-from fbeta.report.numerals import fixed, series
+from fbeta.numerals import fixed, series
 from fbeta_reproduction.naming import beta_name, full_name, loss_name, median, score_name, spread
 from fbeta_reproduction.protocol import PAPER
 from fbeta_reproduction.results.folder import Repeats, Results

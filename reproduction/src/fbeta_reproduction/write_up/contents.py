@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fbeta import writing
-from fbeta.report.numerals import fixed
+from fbeta.numerals import fixed
 from fbeta_reproduction.figures import Item, catalogue
 from fbeta_reproduction.naming import dataset_name, loss_name, median, score_name
 from fbeta_reproduction.protocol import BETAS

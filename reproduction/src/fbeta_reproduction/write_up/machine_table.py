@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from fbeta.report.numerals import count, fixed
+from fbeta.numerals import count, fixed
 from fbeta_reproduction.naming import dataset_name
 from fbeta_reproduction.protocol import PAPER, faithful
 from fbeta_reproduction.results.folder import Results

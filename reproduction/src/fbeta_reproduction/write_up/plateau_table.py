@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from fbeta.report.numerals import fixed
+from fbeta.numerals import fixed
 from fbeta_reproduction.naming import dataset_name, loss_name
 from fbeta_reproduction.results.folder import Repeats, Results
 from fbeta_reproduction.results.run_result import LAST, PLATEAU, STEADY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fbeta.report.numerals import series
+from fbeta.numerals import series
 from fbeta_reproduction.naming import beta_name, dataset_name
 from fbeta_reproduction.protocol import BETAS, LOSSES, PAPER, SETTINGS, Run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from fbeta.report.numerals import fixed, series
+from fbeta.numerals import fixed, series
 from fbeta_reproduction.naming import change_name, dataset_name, full_name, median, spread
 from fbeta_reproduction.protocol import PAPER
 from fbeta_reproduction.results.folder import Repeats, Results

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self, get_type_hints
 
 from fbeta.metrics import Anchors, Confusion, Custom, FBeta, Metric, Pole, as_metric, check_prevalence
+from fbeta.numerals import clean, short
 from fbeta.plain_data import from_plain
 from fbeta.report.explain import sentences
 from fbeta.report.explain.population import SEPARATIONS, OperatingPoint, Population, point, population
 from fbeta.report.explain.sentences import BestRule, Condition
-from fbeta.report.numerals import clean, short
 
 #: Operating points of the table, from few positives to many.
 EXAMPLES = ((0.01, 0.4), (0.05, 0.7), (0.1, 0.8), (0.2, 0.9), (0.5, 0.98))

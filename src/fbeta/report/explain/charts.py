@@ -11,12 +11,12 @@ import numpy as np
 from fbeta.decisions.steps import score_cells
 from fbeta.learners.crossfit import Array
 from fbeta.metrics import Anchors, AnchorTerm, Confusion
+from fbeta.numerals import short
 from fbeta.report import level_lines
 from fbeta.report.chart import Chart, Key, Label, Line, Mark
 from fbeta.report.explain import Explanation
 from fbeta.report.explain.population import roc
 from fbeta.report.explain.sentences import times
-from fbeta.report.numerals import short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from fbeta.numerals import NONE, short
 from fbeta.report.console import heading, indented, plain, table
 from fbeta.report.explain import Explanation
 from fbeta.report.explain.population import OperatingPoint
-from fbeta.report.numerals import NONE, short
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fbeta.metrics import Anchors, Confusion, Metric
+from fbeta.numerals import clean, short
 from fbeta.report.explain.population import OperatingPoint, Population, value_or_none
-from fbeta.report.numerals import clean, short
 
 CELLS = ("TP", "FP", "FN", "TN")
 

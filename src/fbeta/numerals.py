@@ -1,4 +1,4 @@
-"""Numbers and names from the data as text, the same everywhere; `comparison.js` writes numbers by the same rules."""
+"""Numbers and names from the data as text, the same everywhere; a page's script writes numbers by the same rules."""
 
 from __future__ import annotations
 
