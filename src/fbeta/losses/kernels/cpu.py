@@ -60,7 +60,8 @@ class CpuRows(CompiledRows):
             negative, positive = terms.plain
             function, parameters = _library().fbeta_surrogate, (*negative, *positive, *weights, factor)
         else:
-            function, parameters = _library().fbeta_tangent, (*numbers, factor, soft)
+            counts = 2 if kernel == "linear" else soft
+            function, parameters = _library().fbeta_tangent, (*numbers, factor, counts)
         return self._call(function, grad, parameters), grad
 
     def _blend(
