@@ -88,11 +88,15 @@ class Pricing:
     def class_weights(
         self, xp: Any, counts: Any, seen: Any, fresh: Any, population: Any, stream: Any, q: Any
     ) -> tuple[Any, Any]:
-        """A weight for each of many classes, and q."""
+        """A weight for each of many classes, of mean one over the training rows, and q."""
         wrong, right = self.gains(xp, counts, fresh, population)
         weights, rate = pairwise_weights(right, wrong, xp), stream_rate(population, stream, Confusion(*seen))
-        # Rows of a class that training shows too often or too rarely count as the population has them.
-        return weights if rate is None else weights * xp.where(rate > 0, population / rate, 1.0), q
+        if rate is None:
+            rate = Confusion(*seen).prevalence
+        else:  # rows of a class that training shows too often or too rarely count as the population has them
+            weights = weights * xp.where(rate > 0, population / rate, 1.0)
+        share = xp.where(rate.sum() > 0, rate, 1.0)  # nothing is known before the first row
+        return weights * share.sum() / (weights * share).sum(), q
 
 
 class TangentLoss(RowLoss, name="tangent"):
@@ -101,8 +105,9 @@ class TangentLoss(RowLoss, name="tangent"):
     .. math:: L = \frac1n \sum_i c(y_i)\, \frac{1 - f_{y_i}^q}{q}, \qquad
               c(1) \propto \frac{\partial M/\partial t}{\pi},\quad c(0) \propto \frac{-\partial M/\partial u}{1 - \pi}
 
-    with the slopes taken at the running operating point, without a gradient through it. For F_β
-    c(0) = δ and c(1) = 1 − δ with δ = F_β/(1 + β²): f ≥ ½ ⇔ η ≥ δ, at the fixed point the best rule there is.
+    with the slopes taken at the running operating point, without a gradient through it, and on a scale such that
+    the mean of c over the training rows is 1: learning rates and penalties that suit cross entropy suit this, too.
+    f ≥ ½ ⇔ η ≥ δ = c(0)/(c(0) + c(1)); for F_β δ = F_β/(1 + β²), at the fixed point the best rule there is.
 
     - `q`: 0 logistic (convex, probabilities) … 1 absolute error; assign ``loss.q`` to schedule it (it is part of
       the state, so a loaded state brings its own).
@@ -177,6 +182,8 @@ class TangentLoss(RowLoss, name="tangent"):
         self.remember("population", self.prevalence)
         self.remember("stream", stream)
         self.remember("fresh", self._fresh(stream))
+        if self.task != "multiclass":
+            self.steepest = max(float(c.max()) for c in self.costs)
 
     def _fresh(self, stream: Any) -> Any:
         """The costs of a network that knows nothing yet."""
@@ -246,7 +253,7 @@ class TangentLoss(RowLoss, name="tangent"):
 
     @property
     def costs(self) -> tuple[Tensor, Tensor]:
-        """The costs (c₀, c₁) that the next batch is weighed with; they sum to one (on average over columns)."""
+        """The costs (c₀, c₁) that the next batch is weighed with: of mean one over the training rows (and columns)."""
         c0, c1, _ = (torch.as_tensor(c, dtype=torch.float64) for c in self._evaluate(self.pricing))
         return c0, c1
 
