@@ -425,6 +425,53 @@ def test_memory_is_measured_in_positives():
     assert float(c.prevalence) == pytest.approx(0.1)
 
 
+class TestMemory:
+    """Of an epoch where its size is known, and of each column by itself."""
+
+    @pytest.mark.parametrize(
+        ("counts", "memory"),
+        [
+            (None, 500),
+            ((9000, 1000), 500),
+            ((900, 100), 100),
+            ((900, 3), 20),  # the warm-up must be able to end
+            ((0.9, 0.1), 500),  # shares tell no size
+        ],
+    )
+    def test_an_epoch_of_positives_at_most(self, counts, memory):
+        assert TangentLoss(FBeta(1), class_counts=counts).running.memory == memory
+        assert TangentLoss(FBeta(1), class_counts=counts, memory=77).running.memory == 77
+
+    def test_every_column_has_its_own(self):
+        y = torch.stack([(torch.arange(400) % k == 0).double() for k in (2, 10)], 1)
+        z = torch.tensor(np.random.default_rng(0).normal(size=(400, 2))) + y
+        counts = 400 - y.sum(0), y.sum(0)
+        loss = TangentLoss(FBeta(1), class_counts=counts, task="multilabel", num_labels=2)
+        assert loss.running.memory.tolist() == [200, 40]
+        alone = [TangentLoss(FBeta(1), class_counts=(a, b)) for a, b in zip(*counts, strict=True)]
+        for rows in torch.arange(400).repeat(3).split(40):
+            loss(z[rows].requires_grad_(), y[rows])
+            for k in (0, 1):
+                alone[k](z[rows, k].clone().requires_grad_(), y[rows, k])
+                assert loss.running.counts[:, k].tolist() == pytest.approx(alone[k].running.counts.tolist())
+
+    def test_a_network_that_changes_is_followed(self):
+        """Ten epochs of a bad network, then one of a good one: 50 positives an epoch, of which all are found now."""
+        y = (torch.arange(500) % 10 == 0).double()
+        told, plain = TangentLoss(FBeta(1), class_counts=(450, 50)), TangentLoss(FBeta(1), prevalence=0.1)
+        for loss in (told, plain):
+            for epoch in range(11):
+                for rows in torch.arange(500).split(50):
+                    z = (2 * y[rows] - 1) * (1.0 if epoch == 10 else -1.0)
+                    loss(z.requires_grad_(), y[rows])
+        assert told.delta > 0.3 > 0.15 > plain.delta
+
+    @pytest.mark.parametrize("memory", ["500", True, [1.0, 2.0], -1, math.nan, [1.0, 0.0, 1.0]])
+    def test_what_is_no_memory(self, memory):
+        with pytest.raises(ValueError, match="memory is a number of positives above 0"):
+            TangentLoss(FBeta(1), memory=memory, task="multilabel", num_labels=3)
+
+
 def test_a_users_metric_trains():
     mine = metric(lambda tp, fp, fn, tn: 2 * tp / (2 * tp + fp + fn))
     z = train(TangentLoss(mine))

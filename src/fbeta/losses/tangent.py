@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from fbeta.losses.argmax import ArgmaxElements, ClassRows, pairwise_weights
@@ -17,7 +18,7 @@ from fbeta.losses.kernels.plain import Elements, PlainRows
 from fbeta.losses.memory import on_host
 from fbeta.losses.module import RowLoss, check_formula
 from fbeta.losses.options import Options, is_number, one_of
-from fbeta.losses.running import RunningConfusion
+from fbeta.losses.running import MEMORY, RunningConfusion
 from fbeta.metrics import Confusion, Metric
 from fbeta.metrics.costs import class_costs, stream_rate, tangent_costs
 from fbeta.metrics.distance import box_cox, check_q
@@ -114,7 +115,8 @@ class TangentLoss(RowLoss, name="tangent"):
     - `counts`: what feeds the operating point: "hard" decisions of the training rows (the default; its fixed
       point is the optimum), "soft" ones, or "given": only what `operate_at` is handed, from validation or
       out-of-fold rows.
-    - `memory`, `damping`: see `RunningConfusion`. `warmup`: until so many positives were seen the costs move
+    - `memory`, `damping`: see `RunningConfusion`; the memory is 500 positives, or those of an epoch if `class_counts`
+      say that these are fewer: tell them for small sets. `warmup`: until so many positives were seen the costs move
       from those of a fresh network (u = t = ½ at the prevalence, or equal costs if that is unknown).
     - `epsilon`: δ stays inside [ε, 1 − ε], so that both classes always pull.
     - `accumulate`: micro-batches in a step; None if you call `step` yourself.
@@ -147,7 +149,7 @@ class TangentLoss(RowLoss, name="tangent"):
         *,
         q: float = 0.0,
         counts: str = "hard",
-        memory: float = 500.0,
+        memory: float | ArrayLike | None = None,
         warmup: float = 20.0,
         damping: float = 0.5,
         epsilon: float = 1e-4,
@@ -172,6 +174,8 @@ class TangentLoss(RowLoss, name="tangent"):
         self.counting = soft_decisions if counts == "soft" else hard_decisions
         check_formula(self.target_metric)
 
+        if memory is None:
+            memory = self._memory(max(warmup, 1.0))
         memories = {"memory": memory, "damping": damping, "accumulate": accumulate}
         self.running = RunningConfusion.like(self.reader, **memories)
         # A point that is handed in says nothing of the training rows: those are counted beside it.
@@ -184,6 +188,13 @@ class TangentLoss(RowLoss, name="tangent"):
         self.remember("fresh", self._fresh(stream))
         if self.task != "multiclass":
             self.steepest = max(float(c.max()) for c in self.costs)
+
+    def _memory(self, least: float) -> Any:
+        """The positives of an epoch, if that is known: more would be stale, and many need no more than `MEMORY`."""
+        if self.class_counts is None:
+            return MEMORY
+        n0, n1 = self.class_counts
+        return np.where(n0 + n1 > 2, np.clip(n1, least, MEMORY), MEMORY)  # shares tell no size
 
     def _fresh(self, stream: Any) -> Any:
         """The costs of a network that knows nothing yet."""
@@ -235,7 +246,7 @@ class TangentLoss(RowLoss, name="tangent"):
         if self.seen is None and self.population is not None and bool((counted.positives > 0).all()):
             point = point.at_prevalence(counted.prevalence)  # the training rows keep their own rate
         positives = torch.where(point.positives > 0, point.positives, 1.0)
-        full = (self.running.memory or 1.0) / positives
+        full = (1.0 if self.running.memory is None else self.running.memory) / positives
         self.running.set(Confusion(*(full * x for x in point)))
 
     def step(self) -> None:
