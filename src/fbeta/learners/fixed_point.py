@@ -40,8 +40,9 @@ def costs(
     with np.errstate(divide="ignore", invalid="ignore"):
         ignorant = Confusion.from_rates(0.5, 0.5, at.prevalence)
         fresh = class_costs(m, ignorant, stream=rate, xp=np)
-        c0, c1 = class_costs(m, at, fresh, stream=rate, epsilon=epsilon, xp=np)
-    return (float(c0), float(c1)) if c0.ndim == 0 else (c0, c1)
+        c0, c1 = class_costs(m, at, fresh, stream=rate, xp=np)
+        delta = np.clip(c0 / (c0 + c1), epsilon, 1 - epsilon)
+    return (float(delta), float(1 - delta)) if delta.ndim == 0 else (delta, 1 - delta)
 
 
 @dataclass(frozen=True)

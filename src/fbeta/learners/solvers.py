@@ -83,7 +83,7 @@ class Adam:
     def _sparse_gradient(self, x: Tensor, slope: Tensor) -> None:
         weight, bias = self.stack.weights[0], self.stack.biases[0]
         found = torch.sparse.mm(x.t(), slope.mT.reshape(-1, slope.shape[1])).reshape(weight.shape)
-        weight.grad = found.add_(weight * self.stack.scale, alpha=self.stack.penalty)
+        weight.grad = found.add_(weight, alpha=self.stack.penalty)
         bias.grad = slope.sum(2)[:, None, :]
 
 
@@ -120,7 +120,7 @@ class LBFGS:
         z = stack.logits(self._x)
         totals, slope = stack.slopes(z, stack.y.T.expand_as(z), self._w)
         stack.differentiate(self._x, slope)
-        squares = sum(float((w.square() * stack.scale).sum()) for w in stack.weights)
+        squares = sum(float(w.square().sum()) for w in stack.weights)
         return float(sum(map(float, totals)) + stack.penalty / 2 * squares)
 
 

@@ -82,8 +82,6 @@ class Stack:
         self.pooled, self.penalty = pooled, penalty / self.outputs
         self.metric = metric
         self.losses = self._losses()
-        #: What a unit of a run's loss is to its penalty: tangent costs shrink the loss, not what it is weighed against.
-        self.scale = torch.ones(len(runs), 1, 1, dtype=dtype, device=self.device)
         self.weights, self.biases = self._start([X.shape[1], *hidden, self.outputs])
         for p in self.parameters:
             p.grad = torch.zeros_like(p)
@@ -183,7 +181,7 @@ class Stack:
             else:
                 torch.bmm(inputs[i].mT, back, out=_gradient(weight))
             if self.penalty:
-                _gradient(weight).addcmul_(weight, self.scale, value=self.penalty)
+                _gradient(weight).add_(weight, alpha=self.penalty)
             if i:
                 if back.shape[2] == 1:
                     torch.mul(back, weight.mT, out=backs[i - 1])
@@ -251,10 +249,6 @@ class Stack:
         """A module of its own for a run's loss, to look at what it is on all rows."""
         r = self._place[run]
         return self._loss(self.runs[r], slice(r, r + 1), "mean")
-
-    def weigh(self, runs: Sequence[int], scale: float) -> None:
-        """Scale the penalty of some runs."""
-        self.scale[[self._place[run] for run in runs]] = scale
 
 
 def _gradient(p: Tensor) -> Tensor:

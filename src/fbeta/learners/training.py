@@ -102,7 +102,6 @@ class _LossRuns:
         self.calibration: tuple[Platt, ...] | None = None
         self.point: Confusion | None = None
         self.settled, self.stopped = True, False
-        self._weigh_penalty()
 
     def ended(self, epoch: int) -> bool:
         """Whether nothing more is to come of it from this epoch on, whatever is trained beside it."""
@@ -154,16 +153,8 @@ class _LossRuns:
                 loss.operate_at(Confusion(*(float(np.sum(x)) for x in found)))
             else:
                 loss.operate_at(Confusion(*(np.tile(x, (loss.num_labels or 1) // y.shape[1]) for x in found)))
-        self._weigh_penalty()
         moved = torch.logit(tangent.delta) - torch.logit(before)
         return bool(moved.abs().max() < 0.05)
-
-    def _weigh_penalty(self) -> None:
-        """Scale the penalty by the mean cost of a row: it should weigh against costs as against cross entropy."""
-        if (tangent := self._tangent()) is not None:
-            c0, c1 = (float(c.mean()) for c in tangent.costs)
-            miss, hit = (float(x.sum()) for x in self.rows.masses)
-            self.stack.weigh(self.runs, (c0 * miss + c1 * hit) / (miss + hit))
 
     def _closed_form(self) -> tuple[Platt, ...] | None:
         """What makes log odds of logits, one per output, where the loss implies it."""

@@ -29,11 +29,11 @@ def faithful(dataset: str, repeats: int = 5, epochs: int = 120) -> Iterator[Run]
         yield Run(dataset, loss, beta, repeat=repeat, epochs=epochs)
 
 
-def beside(dataset: str, repeats: int = 3, epochs: int = 120) -> Iterator[Run]:
+def beside(dataset: str, repeats: int = 5, epochs: int = 120) -> Iterator[Run]:
     """What the paper leaves out: plain BCE, the tangent loss, and its own noise-robust form.
 
     >>> len(list(beside("cifar10")))
-    21
+    35
     """
     for repeat in range(repeats):
         runs = [Run(dataset, "bce"), *(Run(dataset, "tangent", b) for b in BETAS)]
