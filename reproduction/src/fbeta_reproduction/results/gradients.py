@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fbeta.numerals import series
 from fbeta.writing import write
 from fbeta_reproduction.protocol import BETAS, PROTOCOL
 
@@ -34,6 +35,11 @@ class GradientPaths:
         """The epochs after which was measured."""
         return sorted({point["epoch"] for point in self.points})
 
+    @property
+    def when(self) -> str:
+        """These epochs in a sentence."""
+        return series([str(epoch) for epoch in self.measured])
+
     def cosines(self, loss: str, beta: float, *, along: str | None = None) -> list[float]:
         """Cosines of a loss with soft F_β of one β, on its own way or (`along`) on that of another loss."""
         place = BETAS.index(beta)
@@ -43,10 +49,6 @@ class GradientPaths:
     def along(self, loss: str) -> list[Mapping[str, Any]]:
         """The points on the way of a loss."""
         return [point for point in self.points if point["loss"] == loss]
-
-    def gaps(self, loss: str, gap: Callable[[Mapping[str, Any]], float]) -> list[float]:
-        """A number of Jensen's gaps at each point on the way of a loss."""
-        return [gap(point) for point in self.along(loss)]
 
 
 def save(
