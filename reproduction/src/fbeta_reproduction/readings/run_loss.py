@@ -29,7 +29,7 @@ def loss_of(run: Run, class_counts: tuple[int, int]) -> nn.Module:
     0.1
     """
     if run.loss in READINGS:
-        return READINGS[run.loss](run.beta, class_counts)
+        return READINGS[run.loss](run, class_counts)
     options: dict[str, Any] = {"class_counts": class_counts}
     if run.beta is not None:
         options["metric"] = FBeta(run.beta)
