@@ -105,6 +105,8 @@ class MetricTask(L.LightningModule):
             )
         if made.reduction == "none":
             raise ValueError("MetricTask needs a loss that is one number: reduction='mean' or 'sum'.")
+        if isinstance(made, TangentLoss):
+            made.watch = None  # it says to tune the cut, which is done here
         self.model, self.loss = model, made
         self.metric: Metric = made.target_metric if metric is None else as_metric(metric)
         #: What the metric is called in logs: letters, digits and underscores, as file names of checkpoints like it.

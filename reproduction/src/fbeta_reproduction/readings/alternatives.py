@@ -84,7 +84,6 @@ class Twice(nn.Module):
 def _twice(name: str) -> Callable[[float | None, Counts], nn.Module]:
     def make(beta: float | None, counts: Counts) -> nn.Module:
         options: dict[str, Any] = {} if beta is None else {"metric": FBeta(beta)}
-        options |= {"watch": False} if name == "surrogate" else {}
         return Twice(get(name, class_counts=counts, **options))
 
     return make
