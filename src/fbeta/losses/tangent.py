@@ -338,7 +338,7 @@ class TangentLoss(RowLoss, name="tangent"):
         return rows
 
     def watched(self, logits: Tensor) -> Tensor:
-        """Of these rows and those before."""
+        """The counts of these rows and those before."""
         return self.running.counts
 
     def elements(self) -> Elements:

@@ -23,10 +23,10 @@ POSITIVES, ERRORS = 20, 0.02
 
 @dataclass(eq=False)
 class Watch(ABC):
-    """Counts the training steps of a loss, and looks at every 250th, 500th, 1,000th …; truthy, so None switches it off.
+    """Counts the training steps of a loss, and looks at step 250, 500, 1,000 and so on.
 
     A compiled graph cannot stop to look. There an operator stands for it that hands the value of the loss on, and
-    knows the watch by its number.
+    knows the watch by its number. (A CUDA graph replays kernels alone: nobody looks there.)
     """
 
     owner: str
@@ -47,7 +47,7 @@ class Watch(ABC):
 
     @abstractmethod
     def remark(self, state: Tensor, target: Tensor) -> str | None:
-        """What is to be said, if anything, of logits or counts and the targets of a batch."""
+        """What is to be said, if anything, of what the loss shows (logits, or counts) and the targets of a batch."""
 
     def __call__(self, value: Tensor, state: Tensor, target: Tensor) -> Tensor:
         """See a training step; its value comes back."""
