@@ -1,7 +1,7 @@
 """Lightning: train any network for a metric, and tune the cut at the end of every validation."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -54,6 +54,7 @@ class MetricTask(L.LightningModule):
     - `model`: any module that turns the inputs of a batch into logits.
     - `metric`: a Metric, a spec such as "fbeta:beta=2", or a function of (tp, fp, fn, tn).
     - `loss`: a name that `fbeta.losses.get` reads, with its `options` (`prevalence`, `task`, `q` …), or a loss.
+      Tell it `class_counts` if you can: on a small set counts of more than an epoch are stale.
       The task closes its steps, so with ``Trainer(accumulate_grad_batches=k)`` leave `accumulate` alone.
     - `optimizer`: makes what Lightning's `configure_optimizers` returns from parameters; AdamW if None.
 
@@ -105,6 +106,8 @@ class MetricTask(L.LightningModule):
             )
         if made.reduction == "none":
             raise ValueError("MetricTask needs a loss that is one number: reduction='mean' or 'sum'.")
+        if isinstance(made, TangentLoss):
+            made.watch = None  # it says to tune the cut, which is done here
         self.model, self.loss = model, made
         self.metric: Metric = made.target_metric if metric is None else as_metric(metric)
         #: What the metric is called in logs: letters, digits and underscores, as file names of checkpoints like it.
@@ -284,6 +287,8 @@ def _remember(task: MetricTask, metric: Any, options: dict[str, Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):  # a Counter is no plain data to `torch.load`
+        return {k: _plain(v) for k, v in value.items()}
     if isinstance(value, tuple | list):
         return [_plain(v) for v in value]
     return value.tolist() if hasattr(value, "tolist") else value

@@ -124,6 +124,7 @@ class Stack:
         except TypeError as error:  # an option that the loss does not have, or one that is given here already
             given = dict(run.options)
             raise TypeError(f"loss_options {given} do not fit the loss {run.loss!r}: {error}.") from None
+        loss.watch = None  # the course of a run says what went wrong
         return loss.to(self.device)
 
     def _start(self, sizes: Sequence[int]) -> tuple[list[Tensor], list[Tensor]]:

@@ -16,6 +16,7 @@ from fbeta.losses.module import Loss, check_formula
 from fbeta.losses.options import Options, one_of
 from fbeta.losses.running import RunningConfusion
 from fbeta.losses.surrogate import AnchorTerms, Terms
+from fbeta.losses.watch import PlateauWatch
 from fbeta.metrics import Confusion, Metric
 
 
@@ -80,10 +81,14 @@ class CountLoss(Loss):
         memory: float | None = None,
         damping: float = 0.5,
         accumulate: int | None = 1,
+        watch: bool = True,
         **options: Unpack[Options],
     ) -> None:
         super().__init__(metric, prevalence, **options)
         check_formula(self.target_metric)
+        if watch and self.task != "multiclass":
+            remedy = "Begin with some epochs of cross entropy, or take TangentLoss"
+            self.watch = PlateauWatch(type(self).__name__, self.reader, remedy)
         self.running = None
         if memory is not None:
             memories = {"memory": memory, "damping": damping, "accumulate": accumulate}
@@ -143,6 +148,8 @@ class SoftLoss(CountLoss, name="soft"):
       plus the batch, with the gradient of the batch's rows alone and at full size, so that a batch of 32 at
       1 % positives still points where the data set does. In evaluation the batch stands alone.
     - `prevalence`: if given, the rates are taken to that prevalence; else the counts are used as they come.
+    - `watch`: as `SurrogateLoss` it can get stuck where everything is called positive. After 250 training steps, 500,
+      1,000 and so on a batch of mostly negative rows that are all called positive raises a warning (False: none).
 
     The loss of a set is no sum over rows, so there is no reduction "none", and micro-batches give another
     (and noisier) gradient than their union: prefer a memory where batches are small. "mean" and "sum" are
@@ -166,9 +173,11 @@ class SoftLoss(CountLoss, name="soft"):
         memory: float | None = None,
         damping: float = 0.5,
         accumulate: int | None = 1,
+        watch: bool = True,
         **options: Unpack[Options],
     ) -> None:
-        super().__init__(metric, prevalence, memory=memory, damping=damping, accumulate=accumulate, **options)
+        own: dict[str, Any] = {"memory": memory, "damping": damping, "accumulate": accumulate, "watch": watch}
+        super().__init__(metric, prevalence, **own, **options)
         one_of("form", form, ("plain", "log"))
         self.form, self.terms = form, None
         if form == "log":

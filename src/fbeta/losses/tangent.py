@@ -19,6 +19,7 @@ from fbeta.losses.memory import on_host
 from fbeta.losses.module import RowLoss, check_formula
 from fbeta.losses.options import Options, is_number, one_of
 from fbeta.losses.running import MEMORY, RunningConfusion
+from fbeta.losses.watch import FitWatch
 from fbeta.metrics import Confusion, Metric
 from fbeta.metrics.costs import class_costs, stream_rate, tangent_costs
 from fbeta.metrics.distance import box_cox, check_q
@@ -120,6 +121,9 @@ class TangentLoss(RowLoss, name="tangent"):
       from those of a fresh network (u = t = ½ at the prevalence, or equal costs if that is unknown).
     - `epsilon`: δ stays inside [ε, 1 − ε], so that both classes always pull.
     - `accumulate`: micro-batches in a step; None if you call `step` yourself.
+    - `watch`: a network that has learned its training rows by heart has no errors left for costs to weigh, and then ½
+      may be far from the best cut for other rows. After 250 training steps, 500, 1,000 and so on it is looked whether
+      almost no error is left, and one warning says to `tune` the cut on held-out rows (False: it does not).
 
     Counts advance in training mode with gradients enabled alone. Other arguments: see `Loss`. Macro multi-label keeps
     each column's own slope scale, micro pools. Multi-class decides by the largest score: see `pairwise_weights`, and
@@ -154,6 +158,7 @@ class TangentLoss(RowLoss, name="tangent"):
         damping: float = 0.5,
         epsilon: float = 1e-4,
         accumulate: int | None = 1,
+        watch: bool = True,
         **options: Unpack[Options],
     ) -> None:
         super().__init__(metric, prevalence, **options)
@@ -188,6 +193,9 @@ class TangentLoss(RowLoss, name="tangent"):
         self.remember("fresh", self._fresh(stream))
         if self.task != "multiclass":
             self.steepest = max(float(c.max()) for c in self.costs)
+            if watch and counts != "given":
+                total = 0.0 if n1 is None else float(np.sum(n0 + n1))
+                self.watch = FitWatch("TangentLoss", total if total > 2 else None)
 
     def _memory(self, least: float) -> Any:
         """The positives of an epoch, if that is known: more would be stale, and many need no more than `MEMORY`."""
@@ -328,6 +336,10 @@ class TangentLoss(RowLoss, name="tangent"):
             rows = super().rows_of(logits, target, weight)
         self.running.near(logits, type(self).__name__)
         return rows
+
+    def watched(self, logits: Tensor) -> Tensor:
+        """The counts of these rows and those before."""
+        return self.running.counts
 
     def elements(self) -> Elements:
         """Cross entropy of the q family, at the costs of the state before this batch."""

@@ -106,7 +106,6 @@ class Twice(nn.Module):
 def _twice(name: str) -> Callable[[Run, Counts], nn.Module]:
     def make(run: Run, counts: Counts) -> nn.Module:
         options: dict[str, Any] = {} if run.beta is None else {"metric": FBeta(run.beta)}
-        options |= {"watch": False} if name == "surrogate" else {}
         return Twice(get(name, class_counts=counts, **options))
 
     return make
