@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,7 +12,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.stats import t as student
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
@@ -24,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fbeta import Confusion, FBeta, tune
+from fbeta.comparison.statistics import mean_interval
 
 BETAS = (0.5, 1.0, 2.0)
 RULES = ("exact", "plugin", "plugin:calibrate=0", "shrunk", "constant")
@@ -223,23 +222,12 @@ def compare(difference: Mapping[str, float]) -> dict[str, Any]:
     Ten or twelve values are too few to resample: the percentiles of their resampled means lie too close together.
     """
     values = np.array(list(difference.values()))
-    mean, sd = float(values.mean()), float(values.std(ddof=1)) if values.size > 1 else math.nan
-    low, high = interval(mean, sd, values.size)
+    over = mean_interval(values.tolist(), 0.0)
     return {
-        "mean": mean,
-        "sd": sd,
-        "interval": [low, high],
+        "mean": over.mean,
+        "sd": float(values.std(ddof=1)) if values.size > 1 else 0.0,
+        "interval": [over.low, over.high],
         "wins": int((values > 1e-9).sum()),
         "losses": int((values < -1e-9).sum()),
         "by source": {source: round(float(value), 5) for source, value in difference.items()},
     }
-
-
-def interval(mean: float, sd: float, n: int) -> tuple[float, float]:
-    """Student's 95 % interval of a mean of n values.
-
-    >>> [round(end, 3) for end in interval(0.0, 1.0, 10)]
-    [-0.715, 0.715]
-    """
-    reach = float(student.ppf(0.975, n - 1)) * sd / math.sqrt(n) if n > 1 else math.nan
-    return mean - reach, mean + reach

@@ -15,6 +15,7 @@ from fbeta.cli import app
 from fbeta_reproduction import commands
 from fbeta_reproduction.protocol import PRESETS, SETTINGS
 from fbeta_reproduction.results.folder import read
+from fbeta_reproduction.write_up import tangent_table
 from fbeta_reproduction.write_up.blocks import Text
 from fbeta_reproduction.write_up.machine_table import machines
 from fbeta_reproduction.write_up.variant_tables import readings
@@ -90,6 +91,11 @@ def test_the_readme_says_what_the_result_files_say():
         assert sentence in readme, sentence
     for name, preset in PRESETS.items():
         assert f"| `{name}` | {len(list(preset('cifar10')))} |" in readme
+
+
+def test_the_library_s_readme_says_how_the_tangent_loss_did():
+    readme = " ".join((ROOT.parent / "README.md").read_text().split())
+    assert tangent_table.sentence(read(ROOT / "results")) in readme
 
 
 def test_the_readme_walks_through_the_layers():

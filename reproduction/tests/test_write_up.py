@@ -15,7 +15,7 @@ from fbeta_reproduction.naming import change_name, loss_name, median, spread
 from fbeta_reproduction.protocol import BETAS, PROTOCOL, Run, faithful, noise
 from fbeta_reproduction.results.folder import Results, read
 from fbeta_reproduction.verdicts import claims, correlation_claims
-from fbeta_reproduction.write_up import blocks, contents, html_page
+from fbeta_reproduction.write_up import blocks, contents, html_page, tangent_table
 from made_up_results import ROWS, write_all, write_gradients, write_run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -259,8 +259,8 @@ def test_blocks_escape_and_align():
 
 SECTIONS = (
     "What holds", "Loss against score in numbers", "Final scores", "The plateau", "Protocol",
-    "Other readings of the text", "Remedies for the plateau", "Label noise", "Gradients along training", "Precision",
-    "Time and machine", "What was not compared",
+    "Other readings of the text", "Remedies for the plateau", "The tangent loss without a cut", "Label noise",
+    "Gradients along training", "Precision", "Time and machine", "What was not compared",
 )  # fmt: skip
 
 
@@ -374,6 +374,21 @@ def test_a_shorter_remedy_is_compared_after_as_many_epochs_and_chosen_by_validat
     assert f"| {late} |" not in remedies
     chosen = max(found.of("cifar10", "remedy"), key=lambda g: g.first.final(g.first.score("val", 1.0)))
     assert f"is: {chosen.run.remedy or 'q form'} in 1." in remedies
+
+
+def test_the_tangent_loss_is_compared_with_a_tuned_cut_by_repeat(tmp_path):
+    goals = {("bce", 0): 0.80, ("bce", 1): 0.90, ("tangent", 0): 0.79, ("tangent", 1): 0.92}
+    for (loss, repeat), t in goals.items():
+        run = Run("cifar10", loss, 1.0 if loss == "tangent" else None, repeat=repeat)
+        flat = np.zeros(EPOCHS), np.full(EPOCHS, t)
+        write_run(tmp_path, run, columns=columns("cifar10", *flat, np.zeros(EPOCHS)))
+    (tmp_path / "protocol.json").write_text(json.dumps(PROTOCOL))
+    said = tangent_table.sentence(read(tmp_path))
+    f = {key: 2 * t / (1 + t) for key, t in goals.items()}  # no false alarm
+    d = [f["tangent", r] - f["bce", r] for r in (0, 1)]
+    reach = 12.7062 * np.std(d, ddof=1) / np.sqrt(2)
+    mean, low, high = (f"{x:.3f}".replace("-", "−") for x in (np.mean(d), np.mean(d) - reach, np.mean(d) + reach))
+    assert f"{mean} in F (95 % interval {low} to {high}), higher in 1 of 2 pairs." in said
 
 
 def test_unfinished_runs_are_marked(tmp_path):
