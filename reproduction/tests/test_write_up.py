@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from fbeta.cli import app
 from fbeta_reproduction.naming import change_name, loss_name, median, spread
-from fbeta_reproduction.protocol import BETAS, PROTOCOL, Run, faithful, noise
+from fbeta_reproduction.protocol import BETAS, PROTOCOL, Run, faithful, noise, weighted
 from fbeta_reproduction.results.folder import Results, read
 from fbeta_reproduction.verdicts import claims, correlation_claims
 from fbeta_reproduction.write_up import blocks, contents, html_page, tangent_table
@@ -159,6 +159,17 @@ def test_claim_7_is_not_fooled_by_a_broken_network(tmp_path):
         write_run(tmp_path, Run("cifar10", "balanced-mae", repeat=repeat), nan_from=2)  # predicts nothing: accuracy 0.9
     (first, *_) = verdict(tmp_path, 7).findings[0].sentences
     assert "MAE" not in first
+
+
+def test_the_literal_reading_stands_beside_claims_2_and_8(tmp_path):
+    write(tmp_path, "cifar10", lambda run: {"goal": (0.0, 0.5) if run.loss == "soft" else (0.1, 0.9)})
+    assert not any("inside" in s for n in (2, 8) for s in verdict(tmp_path, n).findings[-1].sentences)
+    for run in weighted("cifar10", repeats=2):
+        u, t = learning(goal=(0.0, 0.9))
+        write_run(tmp_path, run, columns=columns("cifar10", u, t, losses(replace(run, loss="soft"), u, t)))
+    assert "With class weights inside: r is that low for 16 of 16 pairs." in verdict(tmp_path, 2).findings[1].sentences
+    said = verdict(tmp_path, 8).findings[0].sentences[-1]
+    assert said == "The same with class weights inside: F½ 0.090, F₁ 0.090, F₂ 0.090 and F₃ 0.090."
 
 
 def test_margins_stand_beside_the_verdicts(tmp_path):

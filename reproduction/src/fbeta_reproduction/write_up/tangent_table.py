@@ -21,9 +21,7 @@ def tangent(results: Results) -> list[Block]:
     for ours, plain, beta, found in _differences(results):
         both = (score_cell(ours, beta), score_cell(plain, beta), score_cell(plain, beta, tuned=True))
         name = dataset_name(ours.run.dataset)
-        rows.append(
-            (dataset_name(ours.run.dataset), score_name(beta), f"{len(found)}", *both, spread(list(found.values())))
-        )
+        rows.append((name, score_name(beta), f"{len(found)}", *both, spread(list(found.values()))))
     if not rows:
         return [NOT_YET]
     heading = (
