@@ -167,7 +167,10 @@ def test_the_literal_reading_stands_beside_claims_2_and_8(tmp_path):
     for run in weighted("cifar10", repeats=2):
         u, t = learning(goal=(0.0, 0.9))
         write_run(tmp_path, run, columns=columns("cifar10", u, t, losses(replace(run, loss="soft"), u, t)))
+    (tmp_path / "protocol.json").write_text(json.dumps(PROTOCOL))
     assert "With class weights inside: r is that low for 16 of 16 pairs." in verdict(tmp_path, 2).findings[1].sentences
+    contents.write(tmp_path, tmp_path / "r.md")
+    assert "| CIFAR-10 | class weights inside macro soft | 120 |" in (tmp_path / "r.md").read_text()
     said = verdict(tmp_path, 8).findings[0].sentences[-1]
     assert said == "The same with class weights inside: F½ 0.090, F₁ 0.090, F₂ 0.090 and F₃ 0.090."
 

@@ -67,5 +67,5 @@ def _gaps(paths: GradientPaths) -> list[str]:
     return [
         f"Jensen’s gap of the approximation, β = 1: {spread(missed)} on positives, which makes the loss larger, and "
         f"{spread(alarmed)} on negatives, which makes it smaller: the loss lies above its approximation at {over} of "
-        f"{len(way)} points, and is a bound of neither kind."
+        f"{len(way)} points; in theory it is a bound of neither kind."
     ]
