@@ -15,6 +15,7 @@ from fbeta.cli import app
 from fbeta_reproduction import commands
 from fbeta_reproduction.protocol import PRESETS, SETTINGS
 from fbeta_reproduction.results.folder import read
+from fbeta_reproduction.write_up import tangent_table
 from fbeta_reproduction.write_up.blocks import Text
 from fbeta_reproduction.write_up.machine_table import machines
 from fbeta_reproduction.write_up.variant_tables import readings
@@ -86,10 +87,15 @@ def test_the_readme_says_what_the_result_files_say():
     found = read(ROOT / "results")
     sentences = [block.text for block in (*machines(found), *readings(found)) if isinstance(block, Text)]
     assert len(sentences) >= 2  # all the time, that of the paper's own runs, and readings that are not there yet
-    for sentence in sentences:
-        assert sentence in readme, sentence
+    missing = [sentence for sentence in sentences if sentence not in readme]
+    assert not missing, "\n".join(["The README does not say:", *missing])
     for name, preset in PRESETS.items():
         assert f"| `{name}` | {len(list(preset('cifar10')))} |" in readme
+
+
+def test_the_library_s_readme_says_how_the_tangent_loss_did():
+    readme = " ".join((ROOT.parent / "README.md").read_text().split())
+    assert tangent_table.sentence(read(ROOT / "results")) in readme
 
 
 def test_the_readme_walks_through_the_layers():

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from fbeta.cli import app
 from fbeta_reproduction.naming import change_name, loss_name, median, spread
-from fbeta_reproduction.protocol import BETAS, PROTOCOL, Run, faithful, noise
+from fbeta_reproduction.protocol import BETAS, PROTOCOL, Run, faithful, noise, weighted
 from fbeta_reproduction.results.folder import Results, read
 from fbeta_reproduction.verdicts import claims, correlation_claims
-from fbeta_reproduction.write_up import blocks, contents, html_page
+from fbeta_reproduction.write_up import blocks, contents, html_page, tangent_table
 from made_up_results import ROWS, write_all, write_gradients, write_run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -161,6 +161,20 @@ def test_claim_7_is_not_fooled_by_a_broken_network(tmp_path):
     assert "MAE" not in first
 
 
+def test_the_literal_reading_stands_beside_claims_2_and_8(tmp_path):
+    write(tmp_path, "cifar10", lambda run: {"goal": (0.0, 0.5) if run.loss == "soft" else (0.1, 0.9)})
+    assert not any("inside" in s for n in (2, 8) for s in verdict(tmp_path, n).findings[-1].sentences)
+    for run in weighted("cifar10", repeats=2):
+        u, t = learning(goal=(0.0, 0.9))
+        write_run(tmp_path, run, columns=columns("cifar10", u, t, losses(replace(run, loss="soft"), u, t)))
+    (tmp_path / "protocol.json").write_text(json.dumps(PROTOCOL))
+    assert "With class weights inside: r is that low for 16 of 16 pairs." in verdict(tmp_path, 2).findings[1].sentences
+    contents.write(tmp_path, tmp_path / "r.md")
+    assert "| CIFAR-10 | class weights inside macro soft | 120 |" in (tmp_path / "r.md").read_text()
+    said = verdict(tmp_path, 8).findings[0].sentences[-1]
+    assert said == "The same with class weights inside: F½ 0.090, F₁ 0.090, F₂ 0.090 and F₃ 0.090."
+
+
 def test_margins_stand_beside_the_verdicts(tmp_path):
     write(tmp_path, "cifar10", lambda run: LATE | GOOD if run.loss == "surrogate" else EARLY | BAD)
     assert "100.0 % of pairs, 25.0 points more than asked" in verdict(tmp_path, 4).findings[0].sentences[0]
@@ -259,8 +273,8 @@ def test_blocks_escape_and_align():
 
 SECTIONS = (
     "What holds", "Loss against score in numbers", "Final scores", "The plateau", "Protocol",
-    "Other readings of the text", "Remedies for the plateau", "Label noise", "Gradients along training", "Precision",
-    "Time and machine", "What was not compared",
+    "Other readings of the text", "Remedies for the plateau", "The tangent loss without a cut", "Label noise",
+    "Gradients along training", "Precision", "Time and machine", "What was not compared",
 )  # fmt: skip
 
 
@@ -374,6 +388,21 @@ def test_a_shorter_remedy_is_compared_after_as_many_epochs_and_chosen_by_validat
     assert f"| {late} |" not in remedies
     chosen = max(found.of("cifar10", "remedy"), key=lambda g: g.first.final(g.first.score("val", 1.0)))
     assert f"is: {chosen.run.remedy or 'q form'} in 1." in remedies
+
+
+def test_the_tangent_loss_is_compared_with_a_tuned_cut_by_repeat(tmp_path):
+    goals = {("bce", 0): 0.80, ("bce", 1): 0.90, ("tangent", 0): 0.79, ("tangent", 1): 0.92}
+    for (loss, repeat), t in goals.items():
+        run = Run("cifar10", loss, 1.0 if loss == "tangent" else None, repeat=repeat)
+        flat = np.zeros(EPOCHS), np.full(EPOCHS, t)
+        write_run(tmp_path, run, columns=columns("cifar10", *flat, np.zeros(EPOCHS)))
+    (tmp_path / "protocol.json").write_text(json.dumps(PROTOCOL))
+    said = tangent_table.sentence(read(tmp_path))
+    f = {key: 2 * t / (1 + t) for key, t in goals.items()}  # no false alarm
+    d = [f["tangent", r] - f["bce", r] for r in (0, 1)]
+    reach = 12.7062 * np.std(d, ddof=1) / np.sqrt(2)
+    mean, low, high = (f"{x:.3f}".replace("-", "−") for x in (np.mean(d), np.mean(d) - reach, np.mean(d) + reach))
+    assert f"{mean} in F (95 % interval {low} to {high}), higher in 1 of 2 pairs." in said
 
 
 def test_unfinished_runs_are_marked(tmp_path):

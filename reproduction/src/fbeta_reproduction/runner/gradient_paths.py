@@ -98,7 +98,7 @@ def cosines(
     rows = []
     for run in measured:
         leaf = z.detach().requires_grad_()
-        (pull,) = torch.autograd.grad(loss_of(run, counts)(leaf, y), leaf)
+        (pull,) = torch.autograd.grad(loss_of(run, counts).to(z.device)(leaf, y), leaf)
         grads = torch.autograd.grad(z, parameters, pull, retain_graph=True)
         rows.append(torch.cat([g.flatten() for g in grads]))
     units = [g / n if (n := g.norm()) > 0 else g * math.nan for g in rows]

@@ -23,6 +23,7 @@ from fbeta_reproduction.write_up.plateau_table import plateau_tables
 from fbeta_reproduction.write_up.protocol_table import protocol_table
 from fbeta_reproduction.write_up.reading_answers import answers
 from fbeta_reproduction.write_up.score_tables import final_scores, matrices, precision
+from fbeta_reproduction.write_up.tangent_table import tangent
 from fbeta_reproduction.write_up.variant_tables import readings, remedies
 
 
@@ -74,6 +75,8 @@ def document(results: Results) -> list[Block]:
         *answers(results),
         Heading("Remedies for the plateau"),
         *remedies(results),
+        Heading("The tangent loss without a cut"),
+        *tangent(results),
         Heading("Label noise"),
         *label_noise(results),
         Heading("Gradients along training"),

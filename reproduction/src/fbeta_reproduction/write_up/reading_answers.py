@@ -57,6 +57,9 @@ def _settings(results: Results, dataset: str) -> Iterator[tuple[str, dict[str, R
         if loss in COMPARED and g.run.beta in (1.0, None):
             name = "softmax twice" if twice else change_name(g.run)
             found.setdefault(name, {})[loss] = g
+    weighted = results.find(dataset, "soft-weighted", 1.0)
+    if weighted is not None:
+        found["class weights inside macro soft"] = found.get("", {}) | {"soft": weighted}
     for name, groups in sorted(found.items()):
         if len(groups) > 1:
             reached = min(g.reached for g in groups.values())
