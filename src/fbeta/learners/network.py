@@ -115,10 +115,7 @@ class NetworkLearner(Learner):
         """Epochs."""
         return self.epochs
 
-    @classmethod
-    def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Network:
-        """A fitted network from its `about()` and `files()`."""
-        return Network.read(about, files)
+    read = Network.read
 
     def fit_folds(
         self, rows: Rows, goal: Goal, losses: Sequence[str], *, seed: int = 0, tick: Tick = lambda done: None
