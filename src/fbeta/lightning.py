@@ -252,14 +252,11 @@ def _confusion(decided: Tensor, target: Tensor, weight: Tensor, columns: bool) -
 
 
 def _of_all_ranks(rows: Tensor) -> Tensor:
-    """Rows of every rank, which may hold unequally many: pad to the most, gather, cut off."""
-    sizes = [torch.zeros(1, dtype=torch.int64, device=rows.device) for _ in range(dist.get_world_size())]
-    dist.all_gather(sizes, torch.tensor([len(rows)], device=rows.device))
-    padded = rows.new_zeros(int(max(sizes)), *rows.shape[1:])
-    padded[: len(rows)] = rows
-    parts = [torch.empty_like(padded) for _ in sizes]
-    dist.all_gather(parts, padded)
-    return torch.cat([part[: int(n)] for part, n in zip(parts, sizes, strict=True)])
+    """Rows of every rank, which may hold unequally many."""
+
+    parts: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(parts, rows.cpu())
+    return torch.cat(parts).to(rows.device)
 
 
 def _without_repeats(rows: Tensor, loader: Any) -> Tensor:

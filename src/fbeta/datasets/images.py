@@ -1,15 +1,11 @@
 """Images: what a data set of pictures is loaded as."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
-    from fbeta.tables import Table
+from fbeta.tables.table import Table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,7 +54,6 @@ class Images:
         >>> load_images("digits").table("8").positive
         '8'
         """
-        import numpy as np
         import polars as pl
 
         from fbeta.tables.reading import read_frame

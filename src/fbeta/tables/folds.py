@@ -1,17 +1,13 @@
 """The only place that splits rows, of a `Table` or an estimator: classes evenly, groups whole, the past first."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fbeta.tables.errors import TableError
-
-if TYPE_CHECKING:
-    from fbeta.tables.table import Table
+from fbeta.tables.table import Table
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,7 +42,13 @@ def choose_classes(target: str, counts: Mapping[str, int], positive: str | None 
     elif len(values) == 2:
         chosen, note = rarer_class(values, target)
     else:
-        raise TableError(_too_many(target, values))
+        common = sorted(values, key=lambda value: -values[value])
+        said = f"the target {target!r} has {len(values):,} values ({listed(common)})"
+        if len(values) > 50:
+            raise TableError(f"{said}: choose a column of two classes, or say which value is positive (--positive).")
+        raise TableError(
+            f"{said}: say which is positive, such as --positive {common[-1]}; all others are then negative."
+        )
     negative = tuple(value for value in values if value != chosen)
     return Classes(chosen, negative, tuple(spelt[chosen]), note)
 
@@ -74,11 +80,3 @@ def _asked(target: str, values: Mapping[str, int], positive: str) -> str:
         f"the target {target!r} is never {positive!r} but {listed(values)}: choose one of them as positive."
         + did_you_mean(positive, values)
     )
-
-
-def _too_many(target: str, values: Mapping[str, int]) -> str:
-    common = sorted(values, key=lambda value: -values[value])
-    said = f"the target {target!r} has {len(values):,} values ({listed(common)})"
-    if len(values) > 50:
-        return f"{said}: choose a column of two classes, or say which value is positive (--positive)."
-    return f"{said}: say which is positive, such as --positive {common[-1]}; all others are then negative."
