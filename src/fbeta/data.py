@@ -1,16 +1,20 @@
 """Data by name or by path: `fetch` brings a named set here, `load` reads a set or a file of one's own."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fbeta.datasets import get, names
 from fbeta.datasets.dataset import Dataset, root
 from fbeta.datasets.download import DataError, DownloadProgress
 from fbeta.datasets.images import Images
-from fbeta.tables.table import Table
+
+if TYPE_CHECKING:
+    from fbeta.tables import Table
 
 __all__ = ["DataError", "Dataset", "Images", "fetch", "get", "is_path", "load", "load_images", "load_table", "names"]
 __all__ += ["path", "root"]
@@ -81,7 +85,7 @@ def load_table(
         return read_table(source, target, positive, duplicates=duplicates, **options)
     dataset = get(str(source))
     if dataset.kind == "images":
-        table = dataset.load().table(positive, duplicates)
+        table: Table = dataset.load().table(positive, duplicates)
     else:
         table = dataset.load(duplicates=duplicates)
     own = table.roles

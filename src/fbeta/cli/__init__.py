@@ -52,8 +52,7 @@ def _saying(sentence: str) -> Any:
     return get_command(app)
 
 
-_ABOUT = "Train for the metric you report."
-app = typer.Typer(name="fbeta", cls=CommandGroup, help=_ABOUT, no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(name="fbeta", cls=CommandGroup, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def _version(show: bool) -> None:
@@ -70,7 +69,7 @@ def door(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Train for the metric you report: F-beta and any confusion-matrix score."""
+    """Train for the metric you report."""
 
 
 for command in (compare, fit, predict, tune, explain):

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
-from typing import Any
+from dataclasses import asdict, astuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +38,7 @@ POINTS, BINS = 400, 10
 LEVEL = 0.05
 
 
-@dataclass(frozen=True, eq=False)
-class Judged:
+class Judged(NamedTuple):
     """A method on one split: its outcome, the course of its training, and what it made of the test rows."""
 
     outcome: Outcome

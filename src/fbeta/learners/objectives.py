@@ -291,7 +291,6 @@ def _share(label: ArrayLike, weight: ArrayLike | None) -> float:
 
 
 def _check_costs(costs: Prices) -> Prices:
-
     try:
         c0, c1 = (float(c) for c in costs)
     except (TypeError, ValueError):

@@ -1,7 +1,7 @@
 """Which class is positive: the asked one, or the rarer of two, for estimators, too; without NumPy and polars."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fbeta.spelling import did_you_mean
 from fbeta.tables.errors import TableError, listed
@@ -11,8 +11,7 @@ from fbeta.tables.values import FALSE, TRUE, class_name
 _USUAL = ("1", *TRUE, "positive", "pos")
 
 
-@dataclass(frozen=True)
-class Classes:
+class Classes(NamedTuple):
     """The positive class, the others, all spellings of the positive one in the file, and what to say."""
 
     positive: str
