@@ -62,7 +62,8 @@ def cross_fit(
     if len(names) == 0 or len(np.unique(dealt)) < 2:
         raise ValueError("One fold leaves no rows to fit on; use two or more, or fold −1 for rows to fit on.")
     w = None if weight is None else np.asarray(weight, dtype=np.float64)
-    models, scores = [], np.empty(0)
+    models: list[AnyModel] = []
+    scores = np.empty(0)
     for name in names:
         held, rest = np.flatnonzero(dealt == name), np.flatnonzero(dealt != name)
         model = fit(take(X, rest), labels[rest], None if w is None else w[rest])

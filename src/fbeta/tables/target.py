@@ -22,12 +22,10 @@ class Classes(NamedTuple):
 
 def choose_classes(target: str, counts: Mapping[str, int], positive: str | None = None) -> Classes:
     """Choose the positive class of a target from the number of rows of each of its values."""
-    values: dict[str, int] = {}
     spelt: dict[str, list[str]] = {}
-    for text, count in counts.items():
-        name = class_name(text)
-        values[name] = values.get(name, 0) + count
-        spelt.setdefault(name, []).append(text)
+    for text in counts:
+        spelt.setdefault(class_name(text), []).append(text)
+    values = {name: sum(counts[text] for text in texts) for name, texts in spelt.items()}
     if not values:
         raise TableError(f"the target {target!r} has no values: choose another column.")
     if len(values) == 1:
