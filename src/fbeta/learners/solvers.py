@@ -98,17 +98,17 @@ class LBFGS:
 
     def epoch(self) -> bool:
         """Take a few steps; whether they led anywhere."""
-        stack, before = self.stack, [p.clone() for p in self.models]
-
-        def closure() -> float:
-            z = stack.logits(self._x)
-            totals, slope = stack.slopes(z, stack.y.T.expand_as(z), self._w)
-            stack.differentiate(self._x, slope)
-            squares = sum(float((w.square() * stack.scale).sum()) for w in stack.weights)
-            return float(sum(map(float, totals)) + stack.penalty / 2 * squares)
-
-        self._optimiser.step(closure)  # type: ignore[no-untyped-call]
+        before = [p.clone() for p in self.models]
+        self._optimiser.step(self._closure)  # type: ignore[no-untyped-call]
         return any(bool((a - b).abs().max() >= 1e-3) for a, b in zip(self.models, before, strict=True))
+
+    def _closure(self) -> float:
+        stack = self.stack
+        z = stack.logits(self._x)
+        totals, slope = stack.slopes(z, stack.y.T.expand_as(z), self._w)
+        stack.differentiate(self._x, slope)
+        squares = sum(float((w.square() * stack.scale).sum()) for w in stack.weights)
+        return float(sum(map(float, totals)) + stack.penalty / 2 * squares)
 
 
 def _sparse(row: Any, column: Any, values: Any, shape: tuple[int, ...], stack: Stack) -> Tensor:
