@@ -10,6 +10,7 @@ from fbeta.decisions import Decision
 from fbeta.learners import Learner, models
 from fbeta.metrics import Custom, as_metric
 from fbeta.sealed import DAMAGED, LARGEST, in_short, read_json, seal, unseal
+from fbeta.tables import Encoder
 from fbeta.tables.errors import absent
 from fbeta.writing import check_output, write
 
@@ -111,8 +112,6 @@ def from_bytes(data: bytes, path: str) -> Model:
 
 
 def _model(about: dict[str, Any], members: dict[str, bytes], metric: Any, learner: Learner) -> Model:
-    from fbeta.tables import Encoder
-
     expected = {ABOUT, *learner.files}
     if set(members) != expected:
         lacking, more = sorted(expected - set(members)), sorted(set(members) - expected)

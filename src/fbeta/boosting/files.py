@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fbeta.decisions import Decision, Rule
 from fbeta.metrics import Custom, as_metric
@@ -35,7 +34,11 @@ def save(estimator: BoosterClassifier, path: Path) -> None:
         )
     if path.is_dir():
         raise ValueError(f"{path} is a folder; save_model writes a file, so give a name in it.")
-    classes = _plain_classes(estimator.classes_)
+    classes = estimator.classes_
+    if classes.dtype.kind == "O" and all(isinstance(x, str) for x in classes):
+        classes = classes.astype(str)
+    if classes.dtype.kind not in KINDS:
+        raise ValueError(f"JSON cannot hold labels of type {classes.dtype}; train with strings or numbers.")
     about: dict[str, Any] = {
         "format": FORMAT,
         "library": estimator._learner.engine.booster.library,
@@ -130,15 +133,6 @@ def _fitted(about: dict[str, Any]) -> dict[str, Any]:
         "n_features_in_": features,
         **({"feature_names_in_": np.array(names, dtype=object)} if names else {}),
     }
-
-
-def _plain_classes(classes: NDArray[Any]) -> NDArray[Any]:
-    """Labels as an array that JSON can hold; objects must all be strings."""
-    if classes.dtype.kind == "O" and all(isinstance(x, str) for x in classes):
-        classes = classes.astype(str)
-    if classes.dtype.kind not in KINDS:
-        raise ValueError(f"JSON cannot hold labels of type {classes.dtype}; train with strings or numbers.")
-    return classes
 
 
 def _plain_params(estimator: BoosterClassifier) -> dict[str, Any]:

@@ -103,12 +103,8 @@ class Steps:
         tp, fp = self.tp[at], self.fp[at]
         return Confusion(tp, fp, self.positives - tp, self.negatives - fp)
 
-    def cuts(self) -> Vector:
-        """Every cut that can be told apart: +inf, midway between neighbours, −inf."""
-        return self.cuts_at(np.arange(self.tp.size))
-
     def cuts_at(self, indices: NDArray[np.intp]) -> Vector:
-        """The cuts that call the first so many distinct scores positive."""
+        """The cuts that call the first so many distinct scores positive: +inf, midway between neighbours, −inf."""
         last = self.scores.size - 1
         found = self._between(self.scores[np.maximum(indices - 1, 0)], self.scores[np.minimum(indices, last)])
         return np.where(indices == 0, np.inf, np.where(indices > last, -np.inf, found))
@@ -233,4 +229,4 @@ def curve(scores: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None)
     ([inf, 0.65, -inf], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0])
     """
     steps = Steps.of(scores, target, weight, infinite=True)
-    return steps.cuts(), steps.confusion()
+    return steps.cuts_at(np.arange(steps.tp.size)), steps.confusion()

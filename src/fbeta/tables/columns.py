@@ -250,7 +250,10 @@ def infer(name: str, dtype: Any, facts: Facts, notes: list[str]) -> Column:
         return Column(name, "category")
     if facts.odd:
         notes.append(f"{name!r} has texts among its numbers ({listed(facts.odd)}): they count as missing.")
-    return Column(name, "number", missing=facts.odd, wide=_wide(facts))
+    # Single precision, good for seven digits, must not lose much of what tells values apart.
+    size = max(abs(facts.smallest or 0), abs(facts.largest or 0))
+    wide = size > 3e38 or size > 1e4 * facts.span or size >= 2**24
+    return Column(name, "number", missing=facts.odd, wide=wide)
 
 
 def readable(dtype: Any) -> bool:
@@ -299,9 +302,3 @@ def _date(raw: pl.Expr, dtype: Any, form: str) -> pl.Expr:
     if dtype == pl.Datetime and dtype.time_zone:
         raw = raw.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     return raw.cast(pl.Datetime("us"))
-
-
-def _wide(facts: Facts) -> bool:
-    """Whether single precision, good for seven digits, would lose much of what tells values apart."""
-    size = max(abs(facts.smallest or 0), abs(facts.largest or 0))
-    return size > 3e38 or size > 1e4 * facts.span or size >= 2**24

@@ -9,8 +9,8 @@ import itertools
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from fbeta.tables.errors import TableError, listed
 from fbeta.tables.fields import DELIMITERS, count_rows
@@ -33,8 +33,7 @@ _FOREIGN = {
 }
 
 
-@dataclass(frozen=True)
-class Delimited:
+class Delimited(NamedTuple):
     """A text file in UTF-8 and what was found about it: `rows` rows, after `skip` lines; `sample` are the first."""
 
     path: Path

@@ -105,10 +105,8 @@ def unused(names: Collection[str], name: str) -> str:
 
 def need_column(source: OpenTable, names: Iterable[str | None], what: str) -> None:
     """Refuse a name that is no column, and name the nearest that is; None is no name."""
-    known = {*source.names, None}
     for name in names:
-        if name not in known:
-            assert name is not None
+        if name is not None and name not in source.names:
             hint = did_you_mean(name, source.names) or f" It has {listed(source.names)}."
             raise TableError(f"{source.path} has no {what} {name!r}.{hint}")
 

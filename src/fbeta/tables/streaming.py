@@ -2,7 +2,6 @@
 
 from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -89,7 +88,9 @@ def _typed(source: OpenTable, piece: pl.DataFrame, columns: Sequence[Column], do
     missing = {column.name: column.missing for column in texts}
     for how, dtype, names in alike(texts, source):
         rows, value = stack(piece, names).with_row_index("place").lazy(), pl.col("value")
-        unread = rows.filter(_unread(how, value, dtype, source) & cleaned(value, dtype).is_not_null())
+        # An infinite number is read as missing, and is no fault; so is a text that stands for a missing value.
+        read = parsed(value, dtype, source.decimal) if how.kind == "number" else how.read(value, dtype)
+        unread = rows.filter(read.is_null() & cleaned(value, dtype).is_not_null())
         for place, text in unread.select("place", cleaned(value, dtype)).collect().iter_rows():
             name = names[place // piece.height]
             if text not in missing[name]:
@@ -98,10 +99,3 @@ def _typed(source: OpenTable, piece: pl.DataFrame, columns: Sequence[Column], do
                     f"the model learnt {_EXPECTED[how.kind]} from it: correct it, or leave the field empty."
                 )
     return read_columns(piece, columns, source)
-
-
-def _unread(column: Column, raw: pl.Expr, dtype: Any, source: OpenTable) -> pl.Expr:
-    """Where a text cannot be read as what was learnt from its column; it may still stand for a missing value."""
-    number = column.kind == "number"  # an infinite one is read as missing, and is no fault
-    read = parsed(raw, dtype, source.decimal) if number else column.read(raw, dtype)
-    return read.is_null() & raw.is_not_null()
