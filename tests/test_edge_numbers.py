@@ -162,6 +162,28 @@ def test_sets_have_the_limit(case, kind, dtype):
         close(got[1], gradient)
 
 
+def curvature(loss, z, *rows):
+    """The second derivative of a loss, summed over the logits: plain torch's, on every path."""
+    z = z.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(z, *rows).sum(), z, create_graph=True)
+    return torch.autograd.grad(gradient.sum(), z)[0]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(
+    "case", [c if c.id in KINDS else pytest.param(c, marks=pytest.mark.slow) for c in LOSSES], ids=str
+)
+def test_second_derivatives_are_the_limit(case, dtype):
+    z, y = edges(dtype)
+    for pick in SUBSETS.values():
+        kept = pick(z, y)
+        for reduction in ("none", "mean") if case.per_element else ("mean",):
+            loss = case.make(reduction=reduction).eval()
+            wanted = curvature(loss, z[kept].double().clamp(-FAR, FAR), y[kept].double())
+            assert wanted.isfinite().all()
+            close(curvature(loss, z[kept], y[kept]), wanted, size=10)
+
+
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_a_loss_without_a_share_is_left_out(share):
     """Of a blend, even where that loss is infinite."""

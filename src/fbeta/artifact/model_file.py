@@ -11,7 +11,7 @@ from fbeta.learners import Learner, models
 from fbeta.metrics import Custom, as_metric
 from fbeta.sealed import DAMAGED, LARGEST, in_short, read_json, seal, unseal
 from fbeta.tables.errors import absent
-from fbeta.writing import check_output, write
+from fbeta.writing import check_output, is_stdout, write
 
 FORMAT, VERSION = "fbeta model", 2
 ABOUT = "model.json"
@@ -46,6 +46,8 @@ def load(path: Path | str) -> Model:
         if not path.is_file():
             what = "a folder, not a model file" if path.is_dir() else "no plain file"
             raise ArtifactError(f"{path} is {what}.")
+        if is_stdout(path):
+            raise ArtifactError(f"{path} is where the standard output goes, and would be lost: send that elsewhere.")
         if path.stat().st_size > LARGEST:
             raise ArtifactError(f"{path} is larger than any model of fbeta: give the file that `fit` wrote.")
         data = path.read_bytes()

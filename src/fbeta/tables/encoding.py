@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fbeta.tables.columns import LEVELS, Column, is_text
 from fbeta.tables.errors import TableError, listed
+from fbeta.tables.formats import columns_of
 
 #: What is read off a date; the hour only where dates have one.
 _DATE = ("seconds", "year", "month", "weekday", "hour")
@@ -209,8 +210,8 @@ def _part(data: Mapping[str, Any]) -> Scaled | OneHot:
 
 
 def _series(frame: pl.DataFrame, columns: Sequence[Column]) -> dict[str, pl.Series]:
-    """The values of each column, which must be there and of its kind's type; polars is not told their names."""
-    held = {name: series.alias("values") for name, series in zip(frame.columns, frame, strict=True)}
+    """The values of each column, which must be there and of its kind's type."""
+    held = columns_of(frame)
     for column in columns:
         if column.name not in held:
             raise TableError(f"the column {column.name!r} that the model learnt from is missing: add it.")
