@@ -517,6 +517,17 @@ main()
     assert (tmp_path / f"out.{ending}").read_text() == "old"
 
 
+def test_what_is_unusual_about_new_rows_is_said(shop, tmp_path):
+    (tmp_path / "x.csv").write_bytes(GOOD.replace(b"\n", b"\r"))
+    asked = ["predict", shop / "model.fbeta", tmp_path / "x.csv", "-o", tmp_path / "out.csv"]
+    note = "x.csv ends its lines by carriage returns alone, and was read so."
+    assert done(*asked).stdout.startswith(f"{note}\n200 rows")
+    assert json.loads(done(*asked, "--json").stdout)["notes"] == [note]
+    shown = done(*asked[:3])
+    assert shown.stdout == done("predict", shop / "model.fbeta", shop / "shops.csv").stdout
+    assert shown.stderr.startswith(note)
+
+
 def test_rows_from_the_standard_input(shop):
     asked = ["predict", shop / "model.fbeta"]
     piped = CliRunner().invoke(app, [*map(str, asked), "-"], input=GOOD)
