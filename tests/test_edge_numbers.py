@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from catalogue import KINDS, LOSSES, LossCase
+from catalogue import COSTLY, KINDS, LOSSES, LossCase
 from fbeta import Accuracy, FBeta, Kappa, SurrogateLoss, TangentLoss
 from fbeta.losses import kernels
 
@@ -170,9 +170,7 @@ def curvature(loss, z, *rows):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize(
-    "case", [c if c.id in KINDS else pytest.param(c, marks=pytest.mark.slow) for c in LOSSES], ids=str
-)
+@pytest.mark.parametrize("case", COSTLY, ids=str)
 def test_second_derivatives_are_the_limit(case, dtype):
     z, y = edges(dtype)
     for pick in SUBSETS.values():
