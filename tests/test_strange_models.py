@@ -274,6 +274,13 @@ def saved(request, tmp_path_factory):
     [
         ({"classes_dtype": "<U999999999", "classes": ["a", "b"]}, "labels of type <U999999999"),
         ({"classes": [1, 1]}, "two classes"),
+        ({"classes": [1, 0]}, "two classes in order"),
+        ({"classes_dtype": "<f8", "classes": ["nan", "nan"]}, "two classes in order"),
+        ({"positive": True}, "positive should be int; got True"),
+        ({"costs": ["1", 2]}, "costs[0] should be float; got '1'"),
+        ({"n_features": 5.7}, "n_features should be int; got 5.7"),
+        ({"feature_names": "abcde"}, "feature_names should be a list; got 'abcde'"),
+        ({"feature_names": [1, 2, 3, 4, 5]}, "feature_names[0] should be str; got 1"),
         ({"feature_names": ["a"]}, "not one name per feature"),
         ({"boosters": [{"kind": "x", "offset": 1e31}]}, "not finite, or absurd"),
         ({"boosters": [{"kind": "x", "offset": 10**400}]}, "is damaged"),
