@@ -34,6 +34,8 @@ PROBABILITY, DECISION = "probability", "decision"
 class Predicted(NamedTuple):
     """What was written: rows, and those that were called positive; `counts` where the target was there to compare.
 
+    `notes` say what is unusual about the file that was read.
+
     >>> Predicted(rows=10, positives=2).counts is None
     True
     """
@@ -41,6 +43,7 @@ class Predicted(NamedTuple):
     rows: int
     positives: int
     counts: Confusion | None = None
+    notes: tuple[str, ...] = ()
 
 
 def predict(
@@ -78,7 +81,8 @@ def predict(
         if to.suffix.casefold() not in (*SINKS, *TEXT):
             raise OutputError(f"cannot write {to}: end its name in {', '.join([*TEXT[:2], *SINKS])}.")
         check_output(to, source if is_path(source) else None)
-    pieces = _pieces(model, source, tuple(dict.fromkeys(keep)), score, delimiter)
+    notes: list[str] = []
+    pieces = _pieces(model, source, tuple(dict.fromkeys(keep)), score, delimiter, notes.append)
     with contextlib.closing(pieces), naming(to or "the standard output"), _writer(to) as write:
         rows, positives, counts = 0, 0, np.zeros(4)
         for features, kept, truth in pieces:
@@ -91,11 +95,16 @@ def predict(
                 held = ~np.isnan(truth)
                 counts += [float(x) for x in Confusion.from_predictions(called[held] * 1.0, truth[held])]
             tick(rows)
-    return Predicted(rows, positives, Confusion(*counts.tolist()) if score else None)
+    return Predicted(rows, positives, Confusion(*counts.tolist()) if score else None, tuple(notes))
 
 
 def _pieces(
-    model: Model, source: str | Path, keep: tuple[str, ...], score: bool, delimiter: str | None
+    model: Model,
+    source: str | Path,
+    keep: tuple[str, ...],
+    score: bool,
+    delimiter: str | None,
+    tell: Callable[[str], None],
 ) -> Generator[tuple[pl.DataFrame, pl.DataFrame, Any]]:
     """Typed features, kept columns, and whether each row is positive (NaN: it does not say), where that is asked."""
     if not is_path(source):
@@ -109,7 +118,8 @@ def _pieces(
         yield table.features, table.features[:, list(keep)], table.y.astype(float) if score else None
         return
     wanted = dict.fromkeys([*keep, *([model.target] if score else [])])
-    with contextlib.closing(stream(source, model.columns, keep=list(wanted), delimiter=delimiter)) as pieces:
+    how: dict[str, Any] = {"keep": list(wanted), "delimiter": delimiter, "tell": tell}
+    with contextlib.closing(stream(source, model.columns, **how)) as pieces:
         for features, held in pieces:
             yield features, held[:, list(keep)], _truth(model, held[model.target], source) if score else None
 

@@ -145,9 +145,9 @@ class Steps:
                 "prevalence= changes the balance of two classes, but the target holds only one; give rows of both."
             )
         total = self.positives + self.negatives
-        hit = prevalence * total / self.positives
-        miss = (1 - prevalence) * total / self.negatives
-        return replace(self, tp=self.tp * hit, fp=self.fp * miss)
+        # Rates first: the inverse of a class's weight may be more than a float holds.
+        tp, fp = self.tp / self.positives * (prevalence * total), self.fp / self.negatives * ((1 - prevalence) * total)
+        return replace(self, tp=tp, fp=fp)
 
     def expected(self, probability: Vector) -> Steps:
         """The steps that probabilities of the distinct scores lead us to expect, in place of the targets."""

@@ -1,6 +1,6 @@
 """A file larger than memory, in pieces, each checked against the columns that a model learnt from."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -20,11 +20,12 @@ def stream(
     rows: int = PIECE,
     keep: Sequence[str] = (),
     delimiter: str | None = None,
+    tell: Callable[[str], None] = lambda note: None,
 ) -> Generator[tuple[pl.DataFrame, pl.DataFrame]]:
     """Read a table in pieces: its features, typed as `columns` say, and the columns in `keep` as they stand.
 
     Columns are found by name, in any order; others are passed over. A column that is missing, or a value of
-    another kind than the one that was learnt, is a TableError.
+    another kind than the one that was learnt, is a TableError. `tell` is told what is unusual about the file.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -36,6 +37,8 @@ def stream(
     with opened(path, delimiter) as source:
         source = source.as_text()
         _check(source, columns, keep)
+        for note in source.notes:
+            tell(note)
         names = dict.fromkeys([*(column.name for column in columns), *keep])
         done = 0
         held = pieces(source.frame.select(cols(names)), len(names), rows)
