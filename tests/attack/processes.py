@@ -9,6 +9,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Callable
 
 #: Seconds without a word after which a process is held to hang.
 PATIENCE = 60
@@ -16,11 +17,19 @@ PATIENCE = 60
 MEMORY = 16 << 30
 
 
-def attack(attempt, count=None, seconds=None, workers=2):
+def attack(
+    attempt: Callable[[int], str],
+    count: int | None = None,
+    seconds: float | None = None,
+    workers: int = 2,
+    *,
+    patience: float = PATIENCE,
+    tell: Callable[[int, int], None] = lambda tries, faults: None,
+) -> dict:
     """Try the numbers 0, 1, …, so many or for so long: how often each verdict came, and what went wrong.
 
     `attempt` takes a number and returns a verdict; whatever it raises is a fault, as are a signal and a hang. `largest`
-    is the most memory that a process had, in MiB.
+    is the most memory that a process had, in MiB. `tell` hears now and then how many tries and faults there are.
     """
     until = None if seconds is None else time.monotonic() + seconds
     going = {}  # the end of a pipe that is read: process, number in work, when it was last heard of
@@ -34,10 +43,11 @@ def attack(attempt, count=None, seconds=None, workers=2):
         start(itertools.count(worker, workers) if count is None else range(worker, count, workers))
     while going:
         ready, _, _ = select.select([*going], [], [], 1.0)
+        tell(sum(verdicts.values()), len(faults))
         for pipe in [*going]:
             pid, number, heard, rest = going[pipe]
             if pipe not in ready:
-                if time.monotonic() - heard > PATIENCE:
+                if time.monotonic() - heard > patience:
                     os.kill(pid, signal.SIGKILL)
                 continue
             data = os.read(pipe, 1 << 16)
@@ -56,7 +66,7 @@ def attack(attempt, count=None, seconds=None, workers=2):
                 largest = max(largest, used.ru_maxrss >> 10)
                 if number is not None:
                     how = signal.Signals(status).name if 0 < status < 65 else f"exit status {status}"
-                    how = f"hung for {PATIENCE} s" if how == "SIGKILL" else how
+                    how = f"hung for {patience} s" if how == "SIGKILL" else how
                     verdicts[how] += 1
                     faults.append(f"{number}: {how}")
                     left = itertools.count(number + workers, workers) if count is None else None
