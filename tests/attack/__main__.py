@@ -4,11 +4,9 @@ All that goes wrong is kept in a folder of its own: what the try wrote, what cam
 """
 
 import argparse
-import contextlib
 import functools
 import importlib
 import json
-import multiprocessing
 import os
 import random
 import shutil
@@ -38,34 +36,13 @@ def attempt(name, made, seed, scratch, number):
     return verdict
 
 
-@contextlib.contextmanager
-def making():
-    """A function that prepares an attack, in a process of its own: whoever ran threads must not fork."""
-    here, there = multiprocessing.Pipe()
-
-    def serve():
-        with contextlib.suppress(EOFError, KeyboardInterrupt):
-            while True:
-                there.send(importlib.import_module(f"attack.{there.recv()}").prepare())
-
-    process = multiprocessing.get_context("fork").Process(target=serve)
-    process.start()
-    there.close()
-    try:
-        yield lambda name: (here.send(name), here.recv())[1]
-    finally:
-        here.close()
-        process.terminate()
-        process.join()
-
-
-def run(name, seed, *, count=None, seconds=None, findings, maker, tell=lambda tries, faults: None):
+def run(name, seed, *, count=None, seconds=None, findings, tell=lambda tries, faults: None):
     """An attack with so many tries, or for so long: verdicts, faults, and where the faults are kept."""
     module = importlib.import_module(f"attack.{name}")
     if why := getattr(module, "lacking", lambda: None)():
         return {"verdicts": {}, "faults": [], "largest": 0, "skipped": why}
     with tempfile.TemporaryDirectory(prefix="fbeta-attack-", ignore_cleanup_errors=True) as place:
-        made = maker(name)
+        made = commands.aside(module.prepare)
         one = functools.partial(attempt, name, made, seed, Path(place))
         workers, patience = getattr(module, "WORKERS", 2), getattr(module, "PATIENCE", processes.PATIENCE)
         found = processes.attack(one, count, seconds, workers, patience=patience, tell=tell)
@@ -87,11 +64,11 @@ def keep(name, seed, fault, place, findings):
     (folder / "finding.txt").write_text(f"{fault}\n\nAgain, from the root of the repository:\n{again}\n")
 
 
-def again(name, seed, number, maker):
+def again(name, seed, number):
     """One try once more, here and with its traceback; its folder stays."""
     place = Path(tempfile.mkdtemp(prefix="fbeta-attack-"))
     print(f"in {place / str(number)}")
-    print(attempt(name, maker(name), seed, place, number))
+    print(attempt(name, commands.aside(importlib.import_module(f"attack.{name}").prepare), seed, place, number))
 
 
 def main():
@@ -100,7 +77,9 @@ def main():
     options.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; all if none")
     options.add_argument("--minutes", type=float, default=2.0, help="for all attacks together; a try that began ends")
     options.add_argument("--count", type=int, help="tries of each attack, instead of minutes")
-    options.add_argument("--seed", default=str(random.SystemRandom().randrange(10**6)), help="a random one if not given")
+    options.add_argument(
+        "--seed", default=str(random.SystemRandom().randrange(10**6)), help="a random one if not given"
+    )
     options.add_argument("--number", type=int, help="one try once more, as a finding says")
     options.add_argument("--findings", type=Path, default=Path("build", "attack"), metavar="FOLDER")
     options.add_argument("--json", action="store_true", help="print data")
@@ -111,25 +90,24 @@ def main():
     console = Console(stderr=True)
     console.print(f"seed {given.seed}")
     commands.needs()
-    with making() as maker:
-        if given.number is not None:
-            again(names[0], given.seed, given.number, maker)
-            return
-        found = {}
-        seconds = None if given.count is not None else 60 * given.minutes / len(names)
-        shown = bar("tries", console)
-        shown.live.auto_refresh = False  # a thread, and who forks has none
-        shown.disable = not console.is_terminal
-        with shown:
-            for name in names:
-                task = shown.add_task(name, total=given.count)
-                how = {"count": given.count, "seconds": seconds, "findings": given.findings, "maker": maker}
+    if given.number is not None:
+        again(names[0], given.seed, given.number)
+        return
+    found = {}
+    seconds = None if given.count is not None else 60 * given.minutes / len(names)
+    shown = bar("tries", console)
+    shown.live.auto_refresh = False  # a thread, and who forks has none
+    shown.disable = not console.is_terminal
+    with shown:
+        for name in names:
+            task = shown.add_task(name, total=given.count)
+            how = {"count": given.count, "seconds": seconds, "findings": given.findings}
 
-                def tell(tries, faults, name=name, task=task):
-                    shown.update(task, completed=tries, description=f"{name}: {faults} found" if faults else name)
-                    shown.refresh()
+            def tell(tries, faults, name=name, task=task):
+                shown.update(task, completed=tries, description=f"{name}: {faults} found" if faults else name)
+                shown.refresh()
 
-                found[name] = run(name, given.seed, **how, tell=tell)
+            found[name] = run(name, given.seed, **how, tell=tell)
     if given.json:
         print(json.dumps({"seed": given.seed, **found}, indent=1))
     else:

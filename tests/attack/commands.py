@@ -58,11 +58,14 @@ def run(
     `before` is called in its process. `kill` sends a signal after so many seconds. The process is forked, so this one must
     have no threads (see `aside`), and should have imported what the command needs.
     """
-    began = time.monotonic()
+    began, hung = time.monotonic(), False
+    heard, errors = os.pipe()  # a file would not be told of a full disk
     pid = os.fork()
     if not pid:
-        _be(words, folder, stdin, stdout, before, unbuffered)
-    hung = False
+        _be(words, folder, stdin, stdout, errors, before, unbuffered)
+    os.close(errors)
+    os.set_blocking(heard, False)
+    err = b""
     while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
         since = time.monotonic() - began
         if kill is not None and since > kill[0]:
@@ -72,27 +75,39 @@ def run(
             hung = True
             os.kill(pid, signal.SIGKILL)
         time.sleep(0.002)
+        err += _read(heard)
+    err += _read(heard)
+    os.close(heard)
+    (folder / "err").write_bytes(err)
     assert not hung, f"{' '.join(words)!r} took more than {LIMIT} s"
     out = folder / stdout
     printed = out.read_bytes() if out.is_file() else b""
-    err = (folder / "err").read_text(errors="replace")
-    return Ending(words, os.waitstatus_to_exitcode(ended[1]), printed, err)
+    return Ending(words, os.waitstatus_to_exitcode(ended[1]), printed, err.decode(errors="replace"))
 
 
-def _be(words, folder, stdin, stdout, before, unbuffered):
+def _read(pipe):
+    try:
+        return os.read(pipe, 1 << 16)
+    except BlockingIOError:
+        return b""
+
+
+def _be(words, folder, stdin, stdout, errors, before, unbuffered):
     """Be that process, as Python would begin and end it."""
     code = 1
     try:
         os.chdir(folder)
         modes = os.O_RDONLY, os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-        for number, (place, mode) in enumerate(((stdin, modes[0]), (stdout, modes[1]), ("err", modes[1]))):
+        for number, (place, mode) in enumerate(((stdin, modes[0]), (stdout, modes[1]))):
             held = os.open(place, mode, 0o666)
             os.dup2(held, number)
             os.close(held)
+        os.dup2(errors, 2)
         raw = open(1, "wb", buffering=0, closefd=False)  # noqa: SIM115
         sys.stdout = io.TextIOWrapper(raw if unbuffered else io.BufferedWriter(raw), "utf-8", write_through=unbuffered)
         sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1)  # noqa: SIM115
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr
         warnings.resetwarnings()
         warnings.simplefilter("ignore", DeprecationWarning)  # as Python does for its users
         sys.argv = ["fbeta", *words]
@@ -126,13 +141,16 @@ def aside(call: Callable[[], Any]) -> Any:
     pid = os.fork()
     if not pid:
         try:
-            os.write(there, pickle.dumps(call()))
-        finally:
+            with open(there, "wb") as pipe:
+                pipe.write(pickle.dumps(call()))
             os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
     os.close(there)
     with open(here, "rb") as pipe:
         found = pipe.read()
-    os.waitpid(pid, 0)
+    assert os.waitpid(pid, 0)[1] == 0, "see above"
     return pickle.loads(found)
 
 

@@ -84,7 +84,7 @@ def _fork(attempt, numbers, until):
         for stream in (1, 2):  # a library may talk to the terminal before it dies
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
         warnings.simplefilter("error")
         for number in itertools.takewhile(lambda _: until is None or time.monotonic() < until, numbers):
             os.write(out, f"{number}\n".encode())

@@ -69,13 +69,25 @@ def attempt(made, luck, folder):
     form = luck.choice(["text"] * 4 + [*WRITERS] + ["npz"])
     name, ids = write(form, made["text"], luck, folder)
     (folder / "m.fbeta").write_bytes(made["model"])
-    what = luck.choice(["predict", "predict", "predict", "tune", "tune", "fit", "compare"])
+    what = luck.choice(["tune", "tune", "fit", "compare"] + ["predict"] * 3 * (form != "npz"))
     truth = luck.choice(["y" if form == "npz" else "fraud"] * 9 + ["id", "x0", "score"])
     words = {
         "predict": ("predict", "m.fbeta", name, "-o", "p.csv", "--keep", "id"),
         "tune": ("tune", name, "--target", truth, "--score", "x0", "--kind", "score"),
         "fit": ("fit", name, "--target", truth, *SMALL, "-o", "f.fbeta"),
-        "compare": ("compare", name, "--target", truth, *SMALL, "--seeds", "2", "--results", "kept", "--html", "c.html"),
+        "compare": (
+            "compare",
+            name,
+            "--target",
+            truth,
+            *SMALL,
+            "--seeds",
+            "2",
+            "--results",
+            "kept",
+            "--html",
+            "c.html",
+        ),
     }[what]
     stdin = "/dev/null"
     if luck.random() < 0.1 and form == "text":
@@ -175,7 +187,9 @@ def write_npz(luck, folder):
     arrays = {"X": rng.normal(size=(ROWS, 3)), "y": rng.integers(0, 2, ROWS), "features": np.array(["x0", "x1", "x2"])}
     if luck.random() < 0.6:
         name = luck.choice([*arrays])
-        kind = luck.choice(["f2", "f4", "f8", "f16", "i1", "u8", "b", "c16", "M8[D]", "m8[s]", "U3", "S3", ">f8", ">i4", "V4"])
+        kind = luck.choice(
+            ["f2", "f4", "f8", "f16", "i1", "u8", "b", "c16", "M8[D]", "m8[s]", "U3", "S3", ">f8", ">i4", "V4"]
+        )
         shape = luck.choice([(), (0,), (ROWS,), (ROWS, 0), (ROWS, 3), (3, ROWS), (ROWS, 3, 1), (1,) * 9])
         arrays[name] = np.zeros(shape, kind) if luck.random() < 0.5 else rng.integers(0, 3, shape).astype(kind)
     if luck.random() < 0.2:
