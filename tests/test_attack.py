@@ -1,4 +1,4 @@
-"""The attacks of `make attack`, each with a few tries: nothing dies, hangs, lies or is lost. And the kit itself finds."""
+"""The attacks of `make attack`, each with a few tries: nothing dies, hangs, lies or is lost; and the kit finds."""
 
 import json
 import os

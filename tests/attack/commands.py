@@ -55,8 +55,8 @@ def run(
 ) -> Ending:
     """Run a command in `folder`, where what it prints is kept as `out` and `err`.
 
-    `before` is called in its process. `kill` sends a signal after so many seconds. The process is forked, so this one must
-    have no threads (see `aside`), and should have imported what the command needs.
+    `before` is called in its process. `kill` sends a signal after so many seconds. The process is forked, so this one
+    must have no threads (see `aside`), and should have imported what the command needs.
     """
     began, hung = time.monotonic(), False
     heard, errors = os.pipe()  # a file would not be told of a full disk

@@ -80,9 +80,8 @@ def serve_there(luck, folder):
 
 def made_up(content, luck):
     """An answer of random lines."""
-    lines = [
-        f"{luck.choice(['HTTP/1.1', 'HTTP/1.0', 'HTTP/9', 'http/1.1', ''])} {luck.choice(CODES)} {luck.choice(['OK', ''])}"
-    ]
+    version = luck.choice(["HTTP/1.1", "HTTP/1.0", "HTTP/9", "http/1.1", ""])
+    lines = [f"{version} {luck.choice(CODES)} {luck.choice(['OK', ''])}"]
     for _ in range(luck.choice([0, 1, 2, 5])):
         lines.append(f"{luck.choice(NAMES)}: {luck.choice([*VALUES, str(len(content))])}")
     body = luck.choice([content, content[: luck.randrange(len(content))], b"", bytes(99), gzip.compress(bytes(10**6))])

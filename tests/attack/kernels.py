@@ -1,6 +1,6 @@
-"""The C kernels, compiled with ASan and UBSan, on tensors of any shape, stride, type and value: the numbers of plain torch.
+"""The C kernels, compiled with ASan and UBSan, on tensors of any shape, stride, type and value: numbers of plain torch.
 
-The sanitizers must be there before Python is, so tries are made by a second Python that is told their names line by line.
+The sanitizers must be there before Python is, so tries are made by a second Python that is told their seeds.
 """
 
 import functools

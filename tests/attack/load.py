@@ -1,7 +1,7 @@
 """Eight processes that predict with one model file, and four that compare into one folder and write that file anew.
 
-What is predicted is always that of one of the two models whose file it is in turn, every part of the folder is kept once
-and can be read, all that compare find the same numbers, and no process grows.
+What is predicted is always that of one of the two models whose file it is in turn, every part of the folder is whole,
+all that compare find the same numbers, and no process grows.
 """
 
 import os

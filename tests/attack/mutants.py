@@ -95,10 +95,10 @@ def of_lines(data, luck):
 
 #: What takes the place of a cell or of a name.
 CELLS = [
-    "", " ", "0", "-1", "1e308", "1e309", "-1e-320", "nan", "inf", "-inf", "NA", "?", "1,5", "1_0", "0x10", "٣", "½", "é",
-    "true", "2024-13-40", "2024-02-30", "0000-00-00", "x" * 5000, "9" * 400, '"', '""', "'", "a\tb", "a\rb", "a\nb",
-    "\x1b[31mred", "\u202e", "\ufeff", "[b]bold[/b]", "</script><script>alert(1)</script>", "*", "^a$", "^.*$", "n",
-    "rate [/s]", "len", "=1+1", "\\N", "#", "probability", "decision", "x0", "fraud", "id",
+    "", " ", "0", "-1", "1e308", "1e309", "-1e-320", "nan", "inf", "-inf", "NA", "?", "1,5", "1_0", "0x10", "٣", "½",
+    "é", "true", "2024-13-40", "2024-02-30", "0000-00-00", "x" * 5000, "9" * 400, '"', '""', "'", "a\tb", "a\rb",
+    "a\nb", "\x1b[31mred", "\u202e", "\ufeff", "[b]bold[/b]", "</script><script>alert(1)</script>", "*", "^a$",
+    "^.*$", "n", "rate [/s]", "len", "=1+1", "\\N", "#", "probability", "decision", "x0", "fraud", "id",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Made-up tables of every format through `predict`, `tune`, `fit` and `compare`: one sentence, or each row as it stands.
+"""Made-up tables of every format through `predict`, `tune`, `fit`, `compare`: one sentence, or each row as it stands.
 
 Where a text file is predicted, the ids that come out are those that Python's own reader of CSV finds in it.
 """
