@@ -5,7 +5,6 @@ A part without a right checksum is trained again, and the numbers are those of a
 
 import json
 import os
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -58,7 +57,7 @@ def of_its_parts(made, luck, folder):
     if how == "bytes":
         victim.write_bytes(of_bytes(victim.read_bytes(), luck))
     elif how == "another":
-        shutil.copy(kept / luck.choice([*made["parts"]]), victim)
+        victim.write_bytes((kept / luck.choice([*made["parts"]])).read_bytes())
     elif how == "folder":
         victim.unlink()
         victim.mkdir()
