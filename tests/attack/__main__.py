@@ -108,6 +108,11 @@ def main():
                 shown.refresh()
 
             found[name] = run(name, given.seed, **how, tell=tell)
+            tell(sum(found[name]["verdicts"].values()), len(found[name]["faults"]))
+            if shown.disable:  # whoever reads a log sees how far it is
+                console.print(
+                    f"{name}: {sum(found[name]['verdicts'].values())} tries, {len(found[name]['faults'])} found"
+                )
     if given.json:
         print(json.dumps({"seed": given.seed, **found}, indent=1))
     else:

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: Seconds after which a command hangs.
-LIMIT = 30
+from attack.processes import Stopwatch
+
+#: Seconds after which a command hangs, and a try of several commands that have this limit.
+LIMIT, PATIENCE = 30, 1800
 #: It is done; the input was bad, and one sentence says so; it was stopped.
 GOOD = {0, 2, 130}
 
@@ -58,20 +60,19 @@ def run(
     `before` is called in its process. `kill` sends a signal after so many seconds. The process is forked, so this one
     must have no threads (see `aside`), and should have imported what the command needs.
     """
-    began, hung = time.monotonic(), False
+    hung = False
     heard, errors = os.pipe()  # a file would not be told of a full disk
     pid = os.fork()
     if not pid:
         _be(words, folder, stdin, stdout, errors, before, unbuffered)
     os.close(errors)
     os.set_blocking(heard, False)
-    err = b""
+    began, watch, err = time.monotonic(), Stopwatch(pid), b""
     while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
-        since = time.monotonic() - began
-        if kill is not None and since > kill[0]:
+        if kill is not None and time.monotonic() - began > kill[0]:
             os.kill(pid, kill[1])
             kill = None
-        if since > LIMIT:
+        if time.monotonic() - began > LIMIT and watch.read() > LIMIT:
             hung = True
             os.kill(pid, signal.SIGKILL)
         time.sleep(0.002)

@@ -8,7 +8,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from attack.commands import aside, run
+from attack.commands import PATIENCE, aside, run  # noqa: F401
 from attack.mutants import of_bytes, of_json, of_tensors
 
 ASKED = ("--target", "fraud", "--models", "linear", "--losses", "bce,tangent", "--seeds", "2", "--folds", "2", "--json")

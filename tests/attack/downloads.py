@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from attack.commands import run
+from attack.commands import PATIENCE, run  # noqa: F401
 from attack.mutants import of_bytes
 from made_up_set import CONTENT, NAME, MadeUp
 from range_server import answer, hostile, serve, slow

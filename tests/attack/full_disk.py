@@ -17,7 +17,7 @@ def lacking():
     return None if os.path.exists("/dev/full") else "needs /dev/full"
 
 
-prepare = kills.prepare
+prepare, PATIENCE = kills.prepare, kills.PATIENCE
 
 
 def attempt(made, luck, folder):

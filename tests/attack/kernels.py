@@ -78,7 +78,7 @@ def second(library):
     """The Python that has the sanitizers; what it says on its own goes to a file."""
     options = {
         "LD_PRELOAD": runtime(),
-        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
+        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:hard_rss_limit_mb=4000",
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
     err = open(f"{library}.{os.getpid()}.err", "wb")  # noqa: SIM115

@@ -7,7 +7,7 @@ After a kill the same command is run to its end, and finds the numbers of one th
 import os
 import signal
 
-from attack.commands import aside, run
+from attack.commands import PATIENCE, aside, run  # noqa: F401
 from attack.comparisons import timeless
 from waiting import die_at
 

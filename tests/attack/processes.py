@@ -1,5 +1,6 @@
 """Tries in processes of their own, which may die, hang, or take all memory; every try is known by its number."""
 
+import contextlib
 import itertools
 import os
 import resource
@@ -17,6 +18,32 @@ PATIENCE = 60
 MEMORY = 16 << 30
 
 
+class Stopwatch:
+    """The time of a process, without what it waited for processors that were busy with others (where Linux says it)."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid, self.delays = pid, {}
+        self.start()
+
+    def start(self) -> None:
+        """Begin anew."""
+        self.seconds = 0.0
+        self.began, self.before = time.monotonic(), self._waited()
+
+    def read(self) -> float:
+        """Seconds since the start."""
+        self.seconds = max(self.seconds, time.monotonic() - self.began - (self._waited() - self.before))
+        return self.seconds
+
+    def _waited(self) -> float:
+        """Seconds in a queue, over all threads that it has or had."""
+        with contextlib.suppress(OSError):
+            for task in os.listdir(folder := f"/proc/{self.pid}/task"):
+                with contextlib.suppress(OSError), open(f"{folder}/{task}/schedstat") as said:
+                    self.delays[task] = int(said.read().split()[1])
+        return sum(self.delays.values()) / 1e9
+
+
 def attack(
     attempt: Callable[[int], str],
     count: int | None = None,
@@ -32,12 +59,12 @@ def attack(
     is the most memory that a process had, in MiB. `tell` hears now and then how many tries and faults there are.
     """
     until = None if seconds is None else time.monotonic() + seconds
-    going = {}  # the end of a pipe that is read: process, number in work, when it was last heard of
+    going = {}  # the end of a pipe that is read: process, number in work, time since it was last heard of
     verdicts, faults, largest = Counter(), [], 0
 
     def start(numbers):
         pipe, pid = _fork(attempt, numbers, until)
-        going[pipe] = [pid, None, time.monotonic(), b""]
+        going[pipe] = [pid, None, Stopwatch(pid), b""]
 
     for worker in range(workers):
         start(itertools.count(worker, workers) if count is None else range(worker, count, workers))
@@ -45,9 +72,9 @@ def attack(
         ready, _, _ = select.select([*going], [], [], 1.0)
         tell(sum(verdicts.values()), len(faults))
         for pipe in [*going]:
-            pid, number, heard, rest = going[pipe]
+            pid, number, silent, rest = going[pipe]
             if pipe not in ready:
-                if time.monotonic() - heard > patience:
+                if silent.read() > patience:
                     os.kill(pid, signal.SIGKILL)
                 continue
             data = os.read(pipe, 1 << 16)
@@ -58,7 +85,8 @@ def attack(
                 if verdict:
                     verdicts[verdict.partition("!")[0]] += 1
                     faults += [f"{word}: {verdict}"] * ("!" in verdict)
-            going[pipe] = [pid, number, time.monotonic(), rest]
+            silent.start()
+            going[pipe] = [pid, number, silent, rest]
             if not data:
                 del going[pipe]
                 os.close(pipe)

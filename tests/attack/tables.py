@@ -12,7 +12,7 @@ from decimal import Decimal
 import numpy as np
 import polars as pl
 
-from attack.commands import aside, run
+from attack.commands import PATIENCE, aside, run  # noqa: F401
 from attack.mutants import CELLS, of_bytes, of_table
 
 ROWS = 30
