@@ -1,4 +1,4 @@
-"""Run attacks, side by side with nothing else: `python -m attack tables kills --minutes 5 --seed 7`.
+"""Run attacks, one after the other: `python -m attack tables kills --minutes 5 --seed 7`.
 
 All that goes wrong is kept in a folder of its own: what the try wrote, what came of it, and the line that repeats it.
 """
@@ -60,7 +60,7 @@ def keep(name, seed, fault, place, findings):
     if (place / number).is_dir():
         shutil.copytree(place / number, folder, symlinks=True, ignore_dangling_symlinks=True)
     folder.mkdir(parents=True, exist_ok=True)
-    again = f"PYTHONPATH=tests {Path(sys.executable).name} -m attack {name} --seed {seed} --number {number}"
+    again = f"PYTHONPATH=tests {os.path.relpath(sys.executable)} -m attack {name} --seed {seed} --number {number}"
     (folder / "finding.txt").write_text(f"{fault}\n\nAgain, from the root of the repository:\n{again}\n")
 
 
