@@ -145,7 +145,7 @@ KINDS = {
 }
 COSTLY = [c if c.id in KINDS else pytest.param(c, marks=pytest.mark.slow) for c in LOSSES]
 #: Row losses that count in training steps, and take `accumulate`.
-COUNTING = [c for c in LOSSES if c.id.startswith("tangent") or c in SYSTEMS and c.per_element]
+COUNTING = [c for c in LOSSES if c.id.startswith("tangent") or (c in SYSTEMS and c.per_element)]
 STATEFUL = [*COUNTING, *(c for c in LOSSES if "memory" in c.id)]
 
 
