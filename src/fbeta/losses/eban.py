@@ -90,17 +90,21 @@ class Bargain:
         return c0 / mean, c1 / mean, 0.0 * price
 
     def gap(self, price: Any, tp: Any, fp: Any, fn: Any) -> Any:
-        """How much is lacking, in positives: above 0 the multiplier has to rise."""
+        """How much is lacking, as a share: above 0 the multiplier has to rise."""
+        positives = tp + fn
         if self.kind == "recall":
-            return fn - (1.0 - self.level) * (tp + fn)
+            return fn / positives - (1.0 - self.level)
         if self.kind == "precision":
-            return self.level * fp - (1.0 - self.level) * tp
-        return (1.0 + self.level) * tp - price * (self.level * (tp + fn) + tp + fp)
+            return (self.level * fp - (1.0 - self.level) * tp) / (positives + fp)
+        reached = self.level * positives + tp + fp
+        # A bound of TP may be far below zero: then no level is reached.
+        known = (reached > 0) * 1.0
+        return (1.0 + self.level) * tp * known / (reached * known + 1.0 - known) - price
 
 
 @dataclass(frozen=True)
 class Ascent:
-    r"""A step of the running counts, and then of the multiplier: λ ← λ exp(η gap/P), η = 1 − exp(−P_step/patience)."""
+    r"""A step of the running counts, and then of the multiplier: λ ← λ exp(η gap), η = 1 − exp(−P_step/patience)."""
 
     bargain: Bargain
     decay: Decay
@@ -111,7 +115,7 @@ class Ascent:
         tp, fp, fn, tn = self.decay(xp, state[:4], found)
         price, positives, fresh = state[4], tp + fn, found[0] + found[2]
         some = xp.isfinite(found[0] + found[1] + found[2] + found[3]) * (positives > 0)
-        lacking = self.bargain.gap(price, tp, fp, fn) / xp.where(some, positives, 1.0)
+        lacking = self.bargain.gap(price, tp, fp, xp.where(some, fn, 1.0 - tp))
         eager = 1.0 - xp.exp(-xp.where(some, fresh, 0.0) / self.patience)
         most = 1.0 + self.bargain.level - LEAST if self.bargain.kind == "fbeta" else 1.0 / LEAST
         moved = xp.clip(price * xp.exp(eager * xp.clip(lacking, -1.0, 1.0)), LEAST, most)

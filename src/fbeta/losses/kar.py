@@ -1,4 +1,4 @@
-"""The structural surrogate of F_β on a batch and a buffer of positives."""
+"""The structural surrogate of F_β on a batch and a buffer of rows."""
 
 import math
 from typing import Any, NamedTuple, Unpack
@@ -10,7 +10,6 @@ from torch import Tensor
 from fbeta.losses.kernels.plain import PlainRows
 from fbeta.losses.module import Loss
 from fbeta.losses.options import Options
-from fbeta.losses.task import Batch
 from fbeta.metrics import FBeta
 
 #: Beyond this a logit is as good as infinite; sums of such numbers keep ten digits after the point.
@@ -96,22 +95,22 @@ def _at(
 
 
 class KarLoss(Loss, name="kar"):
-    r"""The structural surrogate of F_β (a multivariate hinge) on the rows of a batch and a buffer of positives.
+    r"""The structural surrogate of F_β (a multivariate hinge) on the rows of a batch and a buffer of rows.
 
     .. math:: L = \max_{\hat y} \frac Pn \left[1 - F_\beta(y, \hat y)\right] + \frac1n \sum_i (\hat y_i - y_i)\, z_i
               \ \ge\ \frac Pn \left[1 - F_\beta(y, z \ge 0)\right]
 
     It is convex in the logits, and a loss of a set: stochastic steps on it, batch by batch, are the paper's. Where
-    positives are rare a small batch has none, and says nothing of F_β; so a buffer of positives stands beside it. The
-    buffer counts as many positives as belong to the negatives of the batch, by what was counted so far.
+    positives are rare a small batch has none, and says nothing of F_β; so a buffer stands beside it, in which positives
+    have a place of their own. In the union each class counts as much as in the rows seen so far.
 
-    - `buffer`: its size; 0 for the batch alone (1PMB).
+    - `buffer`: how many rows of each class it holds; 0 for the batch alone.
 
-    In the paper (2PMB) the buffer is a sample, with replacement, of all positives so far, and its rows are scored anew.
-    A loss sees logits, not rows, so the buffer holds those that the last positives had when they were seen: they move
-    the labelling ŷ, and only rows of the batch have a gradient. It is filled in training steps alone and belongs to the
-    state. Under several ranks each has a buffer and a labelling of its own, and DDP averages their gradients. The
-    metric must be an F_β.
+    In the paper (1PMB, and 2PMB, whose first pass samples positives with replacement) the buffer holds rows, which are
+    scored anew. A loss sees logits, so the buffer holds those that the last rows of each class had when they were seen:
+    they move the labelling ŷ, and only rows of the batch have a gradient. It is filled in training steps alone and
+    belongs to the state. Under several ranks each has a buffer and a labelling of its own, and DDP averages their
+    gradients. The metric must be an F_β.
 
     Shape: `logits` and `target` as the task says; result ``()``.
 
@@ -128,23 +127,22 @@ class KarLoss(Loss, name="kar"):
     seen: Tensor
 
     def __init__(
-        self, metric: Any = None, prevalence: Any = None, *, buffer: int = 64, **options: Unpack[Options]
+        self, metric: Any = None, prevalence: Any = None, *, buffer: int = 256, **options: Unpack[Options]
     ) -> None:
         super().__init__(metric, prevalence, **options)
         if not isinstance(self.metric, FBeta):
             raise ValueError(f"KarLoss is for an F_β; got {self.metric!r}. For other metrics take TangentLoss.")
         if not (type(buffer) is int and buffer >= 0):
-            raise ValueError(f"buffer is a number of positives, or 0 for none; got {buffer!r}.")
+            raise ValueError(f"buffer is a number of rows of each class, or 0 for none; got {buffer!r}.")
         self.buffer, columns = buffer, self.reader.shape[0] if self.columns else 1
-        # Logits and weights of the last positives, the latest first; and the weights of both classes so far.
-        self.register_buffer("kept", torch.zeros(2, buffer, columns, dtype=torch.float64))
+        # Of negatives and positives: logits and weights of the last rows, the latest first; and all weights so far.
+        self.register_buffer("kept", torch.zeros(2, 2, buffer, columns, dtype=torch.float64))
         self.register_buffer("seen", torch.zeros(2, columns, dtype=torch.float64))
 
     def loss_of(self, rows: PlainRows, group: dist.ProcessGroup | None = None) -> Tensor:
         """Find the labelling that violates the margin most; its loss, column by column."""
-        width = self.kept.shape[2]
-        batch = Batch(*(x.reshape(-1, width).double() for x in rows.plain.batch))
-        z, y, w = batch
+        width = self.kept.shape[3]
+        z, y, w = (x.reshape(-1, width).double() for x in rows.plain.batch)
         if not len(z):
             return rows.plain.batch.logits.sum()
         top = w.amax(0)  # first, as sums of huge weights would overflow
@@ -154,9 +152,12 @@ class KarLoss(Loss, name="kar"):
         w, mass = w / mass, top * mass
         one, zero = w * y, w * (1 - y)
         learning = self.learning and self.buffer > 0
-        found = self._with_buffer(z, one, zero, mass) if learning else most_violated(z, one, zero, self.beta)
         if learning:
-            self._keep(batch)
+            classes = mass * torch.stack([zero, one])
+            found = self._with_buffer(z, classes.detach())
+            self._keep(z, classes)
+        else:
+            found = most_violated(z, one, zero, self.beta)
         # What is not called wrong has no part, even of an infinite logit.
         parts = torch.where(found.missed * one == 0, 0.0, -found.missed * one * z) + torch.where(
             found.alarmed * zero == 0, 0.0, found.alarmed * zero * z
@@ -171,31 +172,25 @@ class KarLoss(Loss, name="kar"):
         assert isinstance(self.metric, FBeta)
         return self.metric.beta
 
-    def _with_buffer(self, z: Tensor, one: Tensor, zero: Tensor, mass: Tensor) -> Labelling:
-        """The labelling of the rows of a batch beside the buffer."""
-        old, weight = self.kept
-        seen = self.seen + mass * torch.stack([zero.sum(0), one.sum(0)]).detach()
-        negatives, positives = seen
-        share = positives / torch.where(negatives > 0, negatives, 1.0) * zero.sum(0)
-        known = mass * one.sum(0) + weight.sum(0)
-        some = (weight.sum(0) > 0) & (share > 0)
-        unit = torch.where(some, share / torch.where(known > 0, known, 1.0), 1.0 / torch.where(mass > 0, mass, 1.0))
-        n = len(z)
-        found = most_violated(
-            torch.cat([z, old]),
-            torch.cat([unit * mass * one, unit * weight * some]),
-            torch.cat([zero, torch.zeros_like(weight)]),
-            self.beta,
-        )
+    def _with_buffer(self, z: Tensor, classes: Tensor) -> Labelling:
+        """The labelling of the rows of a batch beside the buffer; `classes` are the weights w(1 − y) and wy."""
+        n, (old, weight) = len(z), self.kept.unbind(1)
+        total = self.seen + classes.sum(1)
+        shares = total / total.sum(0).clamp(min=torch.finfo(total.dtype).tiny)
+        known = classes.sum(1) + weight.sum(1)
+        unit = (shares / torch.where(known > 0, known, 1.0))[:, None]
+        # Rows of the batch, then negatives and positives of the buffer, each with weight in its own class.
+        zero, one = unit * torch.cat([classes, weight, weight], 1)
+        zero[n + self.buffer :], one[n : n + self.buffer] = 0.0, 0.0
+        found = most_violated(torch.cat([z, *old]), one, zero, self.beta)
         return Labelling(*(x.detach() for x in (found.missed[:n], found.alarmed[:n], found.lost)))
 
     @torch.no_grad()
-    def _keep(self, batch: Batch) -> None:
-        """Put the positives of a step in front of those kept, and let the oldest go."""
-        z, y, w = batch
-        sound = z.isfinite() & w.isfinite()
-        one = torch.where(sound, w * y, 0.0)
-        z, weight = torch.cat([torch.where(sound, z, 0.0), self.kept[0]]), torch.cat([one, self.kept[1]])
-        first = (weight == 0).to(torch.uint8).argsort(0, stable=True)[: self.buffer]
-        self.kept.copy_(torch.stack([z.gather(0, first), weight.gather(0, first)]))
-        self.seen.add_(torch.stack([torch.where(sound, w * (1 - y), 0.0).sum(0), one.sum(0)]))
+    def _keep(self, z: Tensor, classes: Tensor) -> None:
+        """Put the rows of a step in front of those kept, class by class, and let the oldest go."""
+        sound = z.isfinite() & classes.isfinite().all(0)
+        fresh = torch.stack([torch.where(sound, z, 0.0).expand_as(classes), torch.where(sound, classes, 0.0)], 1)
+        every = torch.cat([fresh, self.kept], 2)
+        first = (every[:, 1:] == 0).to(torch.uint8).argsort(dim=2, stable=True)[:, :, : self.buffer]
+        self.kept.copy_(every.gather(2, first.expand(-1, 2, -1, -1)))
+        self.seen.add_(fresh[:, 1].sum(1))
