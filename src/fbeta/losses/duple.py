@@ -43,4 +43,4 @@ class DUPLELoss(TangentLoss, name="duple"):
         memory: float | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(metric, prevalence, q=q, counts=counts, memory=memory, **options)
+        super().__init__(metric, prevalence, q=q, counts=counts, **options | {"memory": memory})
