@@ -160,10 +160,12 @@ class Learner(ABC):
 
     A file in `learners/models/` makes it known by its name.
 
-    - `name`: as `compare` and `fit` call it. `losses`: those it can be trained with; None for all of `fbeta.losses`.
+    - `name`: as `compare` and `fit` call it. `losses`: those it can be trained with, of `fbeta.losses` or its own; None
+      for all of `fbeta.losses`.
     - `together`: all losses of a comparison are trained as one program, which is quicker than one by one.
     - `package`: what must be installed. `files`: those that hold one of its fitted models.
-    - `rank`: how hard it is to beat as a rule; comparisons list the hardest last.
+    - `rank`: how hard it is to beat as a rule; comparisons list the hardest last. `usual`: whether a comparison takes
+      it where no models are named.
     """
 
     registry: ClassVar[dict[str, type[Learner]]] = {}
@@ -173,6 +175,7 @@ class Learner(ABC):
     package: ClassVar[str] = ""
     files: ClassVar[tuple[str, ...]] = ()
     rank: ClassVar[int] = 0
+    usual: ClassVar[bool] = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
