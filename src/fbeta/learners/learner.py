@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fbeta.decisions import Platt, tune
 from fbeta.decisions.steps import count_columns
-from fbeta.learners.crossfit import Array
+from fbeta.learners.crossfit import AnyModel, Array, CrossFit, Fit, Score, cross_fit, take
 from fbeta.metrics import Metric
 from fbeta.spelling import register
 
@@ -23,6 +23,9 @@ Tick = Callable[[int], None]
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Rows to learn from, dealt to folds; a row of fold −1 is in every training part, and is never held out.
+
+    `draw`: of the rows with some numbers that a model may learn from, those it does, some of them several times; None is
+    each of them once.
 
     Shape: `X` ``(n, d)``, dense or sparse; `y` ``(n, K)`` of 0 and 1; `fold` ``(n,)``; `weight` ``(n,)`` or None.
 
@@ -35,6 +38,32 @@ class Rows:
     y: NDArray[Any]
     fold: NDArray[np.int64]
     weight: Array | None = None
+    draw: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None
+
+    def times(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many times a model learns from each of the rows that it may learn from."""
+        if self.draw is None:
+            return np.ones(len(numbers), dtype=np.int64)
+        return np.bincount(self.draw(numbers), minlength=len(self.y))[numbers]
+
+    def drawing(self, fit: Fit[AnyModel]) -> Fit[AnyModel]:
+        """A `fit` of numbered rows that learns from those that are drawn: what comes several times weighs as much."""
+        if self.draw is None:
+            return fit
+
+        def drawn(numbers: NDArray[np.int64], y: NDArray[Any], weight: Array | None) -> AnyModel:
+            times = self.times(numbers)
+            kept, w = times > 0, times * (1.0 if weight is None else weight)
+            return fit(numbers[kept], y[kept], w[kept])
+
+        return drawn
+
+    def cross_fit(self, fit: Fit[AnyModel], score: Score[AnyModel]) -> tuple[CrossFit[AnyModel], AnyModel]:
+        """Models of all rows but each fold, and the scores they give to it; and the model of all rows."""
+        drawn = self.drawing(lambda numbers, y, weight: fit(take(self.X, numbers), y, weight))
+        numbers = np.arange(len(self.y))
+        given = numbers, self.y, self.fold, self.weight
+        return cross_fit(drawn, lambda model, at: score(model, take(self.X, at)), *given), drawn(*given[:2], self.weight)
 
     @property
     def folds(self) -> int:
@@ -165,7 +194,7 @@ class Learner(ABC):
     - `together`: all losses of a comparison are trained as one program, which is quicker than one by one.
     - `package`: what must be installed. `files`: those that hold one of its fitted models.
     - `rank`: how hard it is to beat as a rule; comparisons list the hardest last. `usual`: whether a comparison takes
-      it where no models are named.
+      it where no models are named. `draws`: whether it heeds `Rows.draw`.
     """
 
     registry: ClassVar[dict[str, type[Learner]]] = {}
@@ -176,6 +205,7 @@ class Learner(ABC):
     files: ClassVar[tuple[str, ...]] = ()
     rank: ClassVar[int] = 0
     usual: ClassVar[bool] = True
+    draws: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fbeta.learners.crossfit import Array, cross_fit
+from fbeta.learners.crossfit import Array
 from fbeta.learners.cutting_planes import LinearSVM, fit_linear
 from fbeta.learners.learner import Fitted, Goal, Learner, Rows, Tick
 from fbeta.learners.network import WEIGHTS, Network
@@ -29,6 +29,7 @@ class SVMPerf(Learner):
     """
 
     name, package, rank, usual = "svm-perf", "numpy", 0, False
+    draws = True
     losses, files, steps = ("multivariate-hinge", "hinge"), (WEIGHTS,), 10
 
     C: float = 1.0
@@ -50,8 +51,7 @@ class SVMPerf(Learner):
     def _fitted(self, rows: Rows, metric: Metric) -> Fitted:
         began = time.perf_counter()
         fit = partial(self.fit_columns, metric)
-        found = cross_fit(fit, lambda model, X: _network(model)(X), rows.X, rows.y, rows.fold, rows.weight)
-        whole = fit(rows.X, rows.y, rows.weight)
+        found, whole = rows.cross_fit(fit, lambda model, X: _network(model)(X))
         passes, gap = max(svm.passes for svm in whole), max(svm.gap for svm in whole)
         remark = f"stopped after {passes} passes, {gap:.2g} from its optimum" if gap > self.tolerance else ""
         seconds, models = time.perf_counter() - began, map(_network, found.models)
