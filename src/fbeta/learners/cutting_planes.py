@@ -65,12 +65,16 @@ class MultivariateHinge:
 
 @dataclass(frozen=True, eq=False)
 class LinearSVM:
-    """A linear model x ↦ x·w + b, its objective ½‖w‖² + C·n·R, and how far that is at most from the least, in R."""
+    """A linear model x ↦ x·w + b and its objective ½‖w‖² + C·n·R.
+
+    In units of R, `gap` is how far that is from the least at most, and `gain` how much less than at w = 0.
+    """
 
     weight: Array
     bias: float
     objective: float
     gap: float
+    gain: float
     passes: int
 
 
@@ -107,20 +111,22 @@ def fit_linear(
     X = X if X.dtype == np.float64 else X.astype(np.float64)
     hinge = MultivariateHinge(as_metric(metric), y, weight)
     price = C * (len(y) if weight is None else float(weight.sum()))
-    planes, best = Planes(X.shape[1] + 1, price), (np.inf, np.zeros(X.shape[1] + 1))
+    planes, best, start = Planes(X.shape[1] + 1, price), (np.inf, np.zeros(X.shape[1] + 1)), np.inf
     for taken in range(1, passes + 1):
         # Half way from the best solution: where the planes alone would lead swings, and takes twice the passes.
-        w = (planes.solution + best[1]) / 2 if taken > 1 else planes.solution
+        w = (planes.solution + best[1]) / 2
         scores = X @ w[:-1] + intercept * w[-1]
         value, slope = hinge(scores)
         best = min(best, (w @ w / 2 + price * max(value, 0.0), w), key=lambda found: found[0])
+        start = best[0] if taken == 1 else start
         gap = (best[0] - planes.bound) / price
         if gap <= tolerance:
             break
         normal = np.append(X.T @ slope, intercept * slope.sum())
         planes.add(normal, value - float(slope @ scores))
     objective, w = best
-    return LinearSVM(w[:-1], float(intercept * w[-1]), float(objective), float(gap), taken)
+    gain = (start - objective) / price
+    return LinearSVM(w[:-1], float(intercept * w[-1]), float(objective), float(gap), float(gain), taken)
 
 
 class Planes:

@@ -24,8 +24,8 @@ Tick = Callable[[int], None]
 class Rows:
     """Rows to learn from, dealt to folds; a row of fold −1 is in every training part, and is never held out.
 
-    `draw`: of the rows with some numbers that a model may learn from, those it does, some of them several times; None is
-    each of them once.
+    `draw`: of the rows that a model may learn from, by their numbers, those it does, some of them several times; None is
+    each once.
 
     Shape: `X` ``(n, d)``, dense or sparse; `y` ``(n, K)`` of 0 and 1; `fold` ``(n,)``; `weight` ``(n,)`` or None.
 
@@ -63,7 +63,9 @@ class Rows:
         drawn = self.drawing(lambda numbers, y, weight: fit(take(self.X, numbers), y, weight))
         numbers = np.arange(len(self.y))
         given = numbers, self.y, self.fold, self.weight
-        return cross_fit(drawn, lambda model, at: score(model, take(self.X, at)), *given), drawn(*given[:2], self.weight)
+        return cross_fit(drawn, lambda model, at: score(model, take(self.X, at)), *given), drawn(
+            *given[:2], self.weight
+        )
 
     @property
     def folds(self) -> int:

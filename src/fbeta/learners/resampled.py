@@ -46,7 +46,9 @@ class Resampled(Learner):
         if not self.learner.draws:
             raise ValueError(f"{type(self.learner).__name__} learns from all rows it is given: it cannot be resampled.")
         if "bce" not in (self.learner.losses or ("bce",)):
-            raise ValueError(f"{type(self.learner).__name__} is not trained with cross entropy: it cannot be resampled.")
+            raise ValueError(
+                f"{type(self.learner).__name__} is not trained with cross entropy: it cannot be resampled."
+            )
         for name in ("files", "package"):  # those of the model inside
             object.__setattr__(self, name, getattr(self.learner, name))
 

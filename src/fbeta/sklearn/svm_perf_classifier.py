@@ -21,11 +21,12 @@ class SVMPerfClassifier(Decider):
     """A linear support vector machine trained for a metric of all rows at once: SVM^perf.
 
     It minimises ½‖w‖² + C·n·R, where R bounds one minus the metric: see `fbeta.learners.cutting_planes`. With the
-    metric "accuracy" it is ``LinearSVC(loss="hinge", C=C)``. Features are taken as they are, so scale them first.
+    metric "accuracy" it is ``LinearSVC(loss="hinge", C=C)``. Features are taken as they are, so scale them first. Where
+    classes overlap so much that no model reaches about half of the metric, the least of the bound is at w = 0, whatever
+    C is; then it warns, and a cut on another model is the better way.
 
     - `metric`: a `Metric`, a spec such as "fbeta:beta=2", or a function of (tp, fp, fn, tn).
-    - `C`: what one row's hinge costs, as in `LinearSVC`. The bound of a metric of few positives is shallow, so that
-      it takes a larger C than accuracy.
+    - `C`: what one row's hinge costs, as in `LinearSVC`.
     - `rule`: "own" is the boundary that was trained, z = 0; or a cut on out-of-fold scores: see `fbeta.decisions`.
     - `fit_intercept`: the intercept is the weight of a column of ones, as in `LinearSVC`.
     - `tol`: how far from the optimum it may end, in units of the metric; `max_iter`: passes over the rows at most.
@@ -71,7 +72,9 @@ class SVMPerfClassifier(Decider):
         found = learner.fit_folds(rows, Goal(as_metric(self.metric)), ["multivariate-hinge"])["multivariate-hinge"]
         if found.remark:
             warnings.warn(
-                f"SVMPerfClassifier {found.remark}; raise max_iter or tol, or lower C.", ConvergenceWarning, stacklevel=2
+                f"SVMPerfClassifier {found.remark}. A larger max_iter or tol, another C or metric may help.",
+                ConvergenceWarning,
+                stacklevel=2,
             )
         self.network_, self.n_iter_ = found.model, found.rounds
         self._decide(*rows.held_out(found.scores), "platt")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -70,7 +71,7 @@ class LibAUC(Learner):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(bits(1, START, seed)[0] >> np.uint64(1)))
             sizes = [X.shape[1], *self.hidden, y.shape[1]]
-            layers = [torch.nn.Linear(a, b) for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
+            layers = [torch.nn.Linear(a, b) for a, b in itertools.pairwise(sizes)]
         between = [part for layer in layers for part in (layer, torch.nn.ReLU())][:-1]
         network = torch.nn.Sequential(*between, torch.nn.Sigmoid())
         loss = AveragePrecisionLoss(len(y), gamma=self.gamma, margin=self.margin, device="cpu")

@@ -54,6 +54,8 @@ class SVMPerf(Learner):
         found, whole = rows.cross_fit(fit, lambda model, X: _network(model)(X))
         passes, gap = max(svm.passes for svm in whole), max(svm.gap for svm in whole)
         remark = f"stopped after {passes} passes, {gap:.2g} from its optimum" if gap > self.tolerance else ""
+        if min(svm.gain for svm in whole) <= self.tolerance:
+            remark = "found nothing better than w = 0: where rows overlap so much, the bound of the metric says nothing"
         seconds, models = time.perf_counter() - began, map(_network, found.models)
         return Fitted(found.scores, _network(whole), tuple(models), rounds=passes, seconds=seconds, remark=remark)
 

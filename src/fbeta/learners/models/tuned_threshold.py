@@ -50,7 +50,7 @@ class TunedThreshold(Learner):
     It chooses among 100 cuts by folds of its own, and what it decides is what is judged: its scores are its decisions.
     """
 
-    name, package, rank, usual, draws = "tuned-threshold", "sklearn", -1, False, True
+    name, package, rank, usual, draws = "tuned-threshold", "sklearn", -1, False, False
     losses, files, steps = ("bce",), (), 10
 
     C: float = 1.0
@@ -74,8 +74,12 @@ class TunedThreshold(Learner):
         def fit(X: Any, y: NDArray[Any], weight: Array | None) -> DecidedRows:
             model = LogisticRegression(C=self.C, max_iter=1000)
             tuned = TunedThresholdClassifierCV(model, scoring=make_scorer(score), random_state=seed)
-            return DecidedRows(tuned.fit(X, y[:, 0], **({} if weight is None else {"sample_weight": weight})))
+            return DecidedRows(tuned.fit(X, y[:, 0]))
 
+        if rows.weight is not None:
+            raise ValueError(
+                "TunedThresholdClassifierCV takes weights of rows only by metadata routing: leave them out."
+            )
         began = time.perf_counter()
         found, model = rows.cross_fit(fit, lambda decided, X: decided(X))
         seconds = time.perf_counter() - began
