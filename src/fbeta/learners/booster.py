@@ -211,7 +211,7 @@ class BoosterLearner(Learner):
         One number for all folds: a stop of each fold's own would make the scores optimistic that the cut comes from.
         """
         weight = cost_weights(engine.y, 0.5, rows.weight)
-        parts = [(np.flatnonzero(rows.fold != k), np.flatnonzero(rows.fold == k)) for k in range(rows.folds)]
+        parts = [(rest, np.flatnonzero(rows.fold == k)) for k, rest in enumerate(rows.parts[1:])]
         scores = np.zeros((len(rows.y), 1))
         taken = scores.copy()
         best = Best(self.patience)

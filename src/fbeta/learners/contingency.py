@@ -13,7 +13,7 @@ from fbeta.decisions.steps import score_cells
 from fbeta.learners.crossfit import Array
 from fbeta.metrics import Confusion, Metric
 
-Whole = NDArray[np.int64]
+Places = NDArray[np.int64]
 #: Lines, and points on each, at which the shape of a metric is looked at.
 LOOKS = 40
 #: Tables that are scored at once where every one has to be.
@@ -85,7 +85,7 @@ class Tables:
         noise = 1e-12
         return "order" if (mixed <= noise).all() or (mixed >= -noise).all() else "all"
 
-    def _lines(self, kind: str) -> tuple[Whole, Whole, tuple[int, int], Whole]:
+    def _lines(self, kind: str) -> tuple[Places, Places, tuple[int, int], Places]:
         """The first table of each line, the step along it, and how many steps it has."""
         rows, columns = len(self.tp), len(self.fp)
         if kind == "fp":
@@ -110,11 +110,11 @@ class Tables:
         return True
 
     def _on_lines(
-        self, a: Array, b: Array, first_i: Whole, first_j: Whole, step: tuple[int, int], steps: Whole
-    ) -> tuple[Whole, Whole]:
+        self, a: Array, b: Array, first_i: Places, first_j: Places, step: tuple[int, int], steps: Places
+    ) -> tuple[Places, Places]:
         """The best table of every line, each of them concave: the last that is above the one before it."""
 
-        def place(t: Whole) -> tuple[Whole, Whole]:
+        def place(t: Places) -> tuple[Places, Places]:
             return first_i + step[0] * t, first_j + step[1] * t
 
         low, high = np.zeros_like(steps), steps.copy()
@@ -126,7 +126,7 @@ class Tables:
             high = np.where(climbs, high, np.maximum(middle - 1, low))
         return place(low)
 
-    def _in_order(self, a: Array, b: Array) -> tuple[Whole, Whole]:
+    def _in_order(self, a: Array, b: Array) -> tuple[Places, Places]:
         """The best j of every i, which moves one way: between those of the nearest lines that are done."""
         rows, columns = len(self.tp), len(self.fp)
         corners = self.scores(np.array([0, 0, -1, -1]), np.array([0, -1, 0, -1]))
@@ -148,7 +148,7 @@ class Tables:
             best[i] = t[tops[np.unique(line[tops], return_index=True)[1]]]
         return np.arange(rows), best if rising else columns - 1 - best
 
-    def _of_all(self, a: Array, b: Array) -> tuple[Whole, Whole]:
+    def _of_all(self, a: Array, b: Array) -> tuple[Places, Places]:
         """The best j of every i, from all tables."""
         rows, columns = len(self.tp), len(self.fp)
         best = np.zeros(rows, np.int64)
@@ -159,7 +159,7 @@ class Tables:
         return np.arange(rows), best
 
 
-def _looks(count: int) -> Whole:
+def _looks(count: int) -> Places:
     """Some of so many places: both ends, their neighbours, and others evenly."""
     spread = np.linspace(0, count - 1, LOOKS).round().astype(np.int64)
     near = np.array([1, 2, count - 3, count - 2])

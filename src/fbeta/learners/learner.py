@@ -24,7 +24,7 @@ Tick = Callable[[int], None]
 class Rows:
     """Rows to learn from, dealt to folds; a row of fold −1 is in every training part, and is never held out.
 
-    `draw`: of the rows that a model may learn from, by their numbers, those it does, some of them several times; None is
+    `draw`: of the rows that a model may learn from, by number, those that it does, some of them several times; None is
     each once.
 
     Shape: `X` ``(n, d)``, dense or sparse; `y` ``(n, K)`` of 0 and 1; `fold` ``(n,)``; `weight` ``(n,)`` or None.
@@ -39,6 +39,11 @@ class Rows:
     fold: NDArray[np.int64]
     weight: Array | None = None
     draw: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None
+
+    @property
+    def parts(self) -> list[NDArray[np.int64]]:
+        """The numbers of the rows that the model of all rows may learn from, and that of each fold."""
+        return [np.arange(len(self.y)), *(np.flatnonzero(self.fold != f) for f in range(self.folds))]
 
     def times(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """How many times a model learns from each of the rows that it may learn from."""

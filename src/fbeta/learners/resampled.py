@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from fbeta.learners.learner import Fitted, Goal, Learner, Rows, Scorer, Tick
 
-Numbers = NDArray[np.int64]
 #: The samplers, by what comes before the plus.
 SAMPLERS = ("over", "under", "smote")
 
@@ -21,7 +20,7 @@ class Resampled(Learner):
     r"""A model whose every training part, and nothing else, is resampled until both classes are equally many.
 
     - `sampler`: "over" repeats rows of the rarer class, "under" leaves rows of the other out, both at random; "smote"
-      adds points between rows of the rarer class and those of their five nearest neighbours that are of it [chawla2002].
+      adds points between rows of the rarer class and their five nearest neighbours of that class.
     - `learner`: the model.
 
     Held-out rows stay as they are: they say when to stop, and calibrate the scores, whose odds resampling has shifted.
@@ -81,10 +80,9 @@ class Resampled(Learner):
     def _drawn(self, rows: Rows, seed: int) -> Rows:
         """The rows with all synthetic ones behind them, and which of them each part learns from."""
         y, count = rows.y[:, 0], len(rows.y)
-        parts = [np.arange(count), *(np.flatnonzero(rows.fold != f) for f in range(rows.folds))]
-        learned: dict[bytes, Numbers] = {}
+        learned: dict[bytes, NDArray[np.int64]] = {}
         made: list[Any] = []
-        for part in parts:
+        for part in rows.parts:
             if self.sampler == "smote":
                 made.append(_between(rows.X[part], y[part], seed))
                 last = count + sum(x.shape[0] for x in made)
@@ -92,7 +90,7 @@ class Resampled(Learner):
             else:
                 learned[part.tobytes()] = _repeated(self.sampler, part, y[part], seed)
 
-        def draw(numbers: Numbers) -> Numbers:
+        def draw(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
             return learned[numbers[numbers < count].tobytes()]
 
         if not made:
@@ -106,13 +104,13 @@ class Resampled(Learner):
         return Rows(X, labels, np.append(rows.fold, np.full(more, -1)), weight, draw)
 
 
-def _repeated(sampler: str, numbers: Numbers, y: NDArray[Any], seed: int) -> Numbers:
+def _repeated(sampler: str, numbers: NDArray[np.int64], y: NDArray[Any], seed: int) -> NDArray[np.int64]:
     """The numbers of rows that are left, or repeated."""
     from imblearn.over_sampling import RandomOverSampler
     from imblearn.under_sampling import RandomUnderSampler
 
     kind = RandomOverSampler if sampler == "over" else RandomUnderSampler
-    drawn: Numbers = kind(random_state=seed).fit_resample(numbers[:, None], y)[0][:, 0]
+    drawn: NDArray[np.int64] = kind(random_state=seed).fit_resample(numbers[:, None], y)[0][:, 0]
     return drawn
 
 

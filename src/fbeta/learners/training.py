@@ -57,8 +57,7 @@ def _program(
     learner: NetworkLearner, losses: Sequence[str], rows: Rows, goal: Goal, seed: int
 ) -> tuple[Adam | LBFGS, list[_LossRuns]]:
     """How the stack of some losses is trained, and the runs of each."""
-    parts = [np.arange(len(rows.y)), *(np.flatnonzero(rows.fold != f) for f in range(rows.folds))]
-    learning = [np.repeat(part, rows.times(part)) for part in parts]
+    learning = [np.repeat(part, rows.times(part)) for part in rows.parts]
     count = len(learning[0])
     runs = [
         Run(part, loss, (START, seed), (ORDER, seed, i), learner.loss_options(loss, goal))

@@ -58,7 +58,7 @@ class LibAUC(Learner):
         if rows.weight is not None:
             raise ValueError("LibAUC's loss takes no weights of rows: leave them out.")
         began = time.perf_counter()
-        with torch_threads(threads_for(self.batch * max(rows.X.shape[1], *self.hidden))):
+        with torch_threads(threads_for(self.batch * max([rows.X.shape[1], *self.hidden]))):
             found, model = rows.cross_fit(partial(self._train, seed), lambda network, X: network(X))
         seconds = time.perf_counter() - began
         return dict.fromkeys(losses, Fitted(found.scores, model, found.models, rounds=self.epochs, seconds=seconds))
