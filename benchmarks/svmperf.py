@@ -131,9 +131,9 @@ def summary(result: dict[str, Any]) -> str:
     about = (
         f"{result['columns']:,} columns, {result['numbers_per_row']} numbers per row, "
         f"{100 * result['positives']:.0f} % positives, C = {result['C']}, {result['machine']}; the least of three "
-        f"runs. On {most:,} rows SVM^perf for F₁ takes {result['ratio']} times as long as LinearSVC, of which a pass is "
-        "one over its dual variables, 1,000 at most. The objective is per row: the mean hinge and the penalty. The cut "
-        "is the best of the learning rows; F₁ is that of 20,000 other rows."
+        f"runs. On {most:,} rows SVM^perf for F₁ takes {result['ratio']} times as long as LinearSVC, of which a pass "
+        "is one over its dual variables, 1,000 at most. The objective is per row: the mean hinge and the penalty. The "
+        "cut is the best of the learning rows; F₁ is that of 20,000 other rows."
     )
     return "\n".join([*lines, "", about])
 

@@ -111,22 +111,23 @@ def fit_linear(
     X = X if X.dtype == np.float64 else X.astype(np.float64)
     hinge = MultivariateHinge(as_metric(metric), y, weight)
     price = C * (len(y) if weight is None else float(weight.sum()))
-    planes, best, start = Planes(X.shape[1] + 1, price), (np.inf, np.zeros(X.shape[1] + 1)), np.inf
-    for taken in range(1, passes + 1):
-        # Half way from the best solution: where the planes alone would lead swings, and takes twice the passes.
-        w = (planes.solution + best[1]) / 2
+    planes, best = Planes(X.shape[1] + 1, price), np.zeros(X.shape[1] + 1)
+    objectives: list[float] = []
+    for _ in range(passes):
+        # Half way from the best solution: where the planes alone would lead swings, and takes more passes.
+        w = (planes.solution + best) / 2
         scores = X @ w[:-1] + intercept * w[-1]
         value, slope = hinge(scores)
-        best = min(best, (w @ w / 2 + price * max(value, 0.0), w), key=lambda found: found[0])
-        start = best[0] if taken == 1 else start
-        gap = (best[0] - planes.bound) / price
+        objectives.append(float(w @ w / 2 + price * max(value, 0.0)))
+        least = min(objectives)
+        if objectives[-1] == least:
+            best = w
+        gap = (least - planes.bound) / price
         if gap <= tolerance:
             break
-        normal = np.append(X.T @ slope, intercept * slope.sum())
-        planes.add(normal, value - float(slope @ scores))
-    objective, w = best
-    gain = (start - objective) / price
-    return LinearSVM(w[:-1], float(intercept * w[-1]), float(objective), float(gap), float(gain), taken)
+        planes.add(np.append(X.T @ slope, intercept * slope.sum()), value - float(slope @ scores))
+    gain = (objectives[0] - least) / price
+    return LinearSVM(best[:-1], float(intercept * best[-1]), least, gap, gain, len(objectives))
 
 
 class Planes:
@@ -208,8 +209,10 @@ def simplex_minimum(H: Array, g: Array, start: Array, new: int) -> Array:
         bound = falls[steps <= steps.min()]
         x = x + steps.min() * (wanted - x)
         x[bound], free[bound] = 0.0, False
-    return x / x.sum()
+    found: Array = x / x.sum()
+    return found
 
 
 def _sums(values: Array) -> Array:
-    return np.append(0.0, np.cumsum(values))
+    sums: Array = np.append(0.0, np.cumsum(values))
+    return sums

@@ -58,8 +58,8 @@ class Rows:
 
         def drawn(numbers: NDArray[np.int64], y: NDArray[Any], weight: Array | None) -> AnyModel:
             times = self.times(numbers)
-            kept, w = times > 0, times * (1.0 if weight is None else weight)
-            return fit(numbers[kept], y[kept], w[kept])
+            kept, w = times > 0, np.ones(len(numbers)) if weight is None else weight
+            return fit(numbers[kept], y[kept], (times * w)[kept])
 
         return drawn
 

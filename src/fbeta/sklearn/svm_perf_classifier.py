@@ -6,11 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from fbeta.learners import Goal, Rows
 from fbeta.learners.crossfit import Array
 from fbeta.learners.models.svm_perf import SVMPerf
+from fbeta.learners.network import Network
 from fbeta.metrics import as_metric
 from fbeta.sklearn.decider import Decider, check_whole
 from fbeta.sklearn.labels import read_y
@@ -76,7 +77,8 @@ class SVMPerfClassifier(Decider):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        self.network_, self.n_iter_ = found.model, found.rounds
+        assert isinstance(found.model, Network)
+        self.coef_, self.intercept_, self.n_iter_ = found.model.weights[0].T, found.model.biases[0], found.rounds
         self._decide(*rows.held_out(found.scores), "platt")
         return self
 
@@ -89,19 +91,7 @@ class SVMPerfClassifier(Decider):
         return validate_data(self, X, target, multi_output=target.ndim == 2, **options)[0]
 
     def _scores(self, X: Any) -> Array:
-        return np.asarray(self.network_(self._table(X)))
-
-    @property
-    def coef_(self) -> Array:
-        """Weights, one row per column of decisions."""
-        check_is_fitted(self, "network_")
-        return np.asarray(self.network_.weights[0].T)
-
-    @property
-    def intercept_(self) -> Array:
-        """Intercepts."""
-        check_is_fitted(self, "network_")
-        return np.asarray(self.network_.biases[0])
+        return np.asarray(self._table(X) @ self.coef_.T + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
