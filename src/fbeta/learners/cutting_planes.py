@@ -138,7 +138,7 @@ class Planes:
 
     >>> planes = Planes(1, price=10.0)
     >>> planes.add(np.array([-1.0]), 1.0)
-    >>> planes.solution.tolist(), planes.bound
+    >>> planes.solution.round(9).tolist(), round(planes.bound, 9)
     ([1.0], 0.5)
     """
 

@@ -35,4 +35,4 @@ def _need(package: str, name: str, sold_as: str = "") -> None:
 
 def _known() -> dict[str, type[Learner]]:
     import_modules(__name__, __path__)
-    return dict(sorted(Learner.registry.items(), key=lambda item: item[1].rank))
+    return dict(sorted(Learner.registry.items(), key=lambda item: (item[1].rank, item[0])))
