@@ -77,7 +77,9 @@ class Plan:
         rule: str = "shrunk",
     ) -> Self:
         """Plan a comparison on a table; a table that cannot be split so is refused."""
-        about_metric = {"metric": str(metric), "probe": _probe(metric)}
+        # A metric's scores of some cells tell functions with the same name apart.
+        cells = np.random.default_rng(0).integers(1, 1000, (4, 64)).astype(np.float64)
+        about_metric = {"metric": str(metric), "probe": _digits(score_cells(metric, Confusion(*cells)))}
         shared = {"protocol": PROTOCOL, "data": digest(table), **about_metric, "folds": folds}
         probes = {method.loss: _probe_loss(method.loss, metric) for method in methods}
         parts = []
@@ -129,12 +131,6 @@ def _splits(table: Table, count: int, folds: int, seed: int) -> list[Split]:
         part = replace(table.take(train), time=None, name=f"what split {k + 1} of {table.name} learns from")
         found.append(Split(train, test, split(part, folds, seed + 1000 + k).ids, seed + k))
     return found
-
-
-def _probe(metric: Metric) -> str:
-    """A digest of a metric's scores of some cells, which tells functions with the same name apart."""
-    cells = np.random.default_rng(0).integers(1, 1000, (4, 64)).astype(np.float64)
-    return _digits(score_cells(metric, Confusion(*cells)))
 
 
 def _probe_loss(name: str, metric: Metric) -> str:

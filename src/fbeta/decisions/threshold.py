@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -159,16 +159,9 @@ class Threshold:
         '-inf'
         """
         interval = self.interval
-        return {
-            "value": to_plain(self.value),
-            "score": to_plain(self.score),
-            "n_positive": int(self.n_positive),
-            "kind": self.kind,
-            "rule": self.rule,
+        return {f.name: to_plain(getattr(self, f.name)) for f in fields(self) if f.name != "evidence"} | {
             "metric": None if self.metric is None else str(self.metric),
             "counts": None if self.counts is None else [float(x) for x in self.counts],
-            "prevalence": to_plain(self.prevalence),
-            "warning": self.warning,
             "columns": [c.to_dict() for c in self.columns],
             "interval": None if interval is None else to_plain(vars(interval)),
         }

@@ -1,7 +1,5 @@
 """Gradient-boosted trees for a metric: class costs by the fixed point, as many rounds as held-out rows like best."""
 
-from __future__ import annotations
-
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What learns from rows: one protocol for networks, boosters and whatever else is compared or fitted."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
@@ -166,7 +164,7 @@ class Learner(ABC):
     - `rank`: how hard it is to beat as a rule; comparisons list the hardest last.
     """
 
-    registry: ClassVar[dict[str, type[Learner]]] = {}
+    registry: ClassVar[dict[str, "type[Learner]"]] = {}
     name: ClassVar[str] = ""
     losses: ClassVar[tuple[str, ...] | None] = None
     together: ClassVar[bool] = False

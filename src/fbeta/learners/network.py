@@ -1,11 +1,9 @@
 """Linear models and MLPs: how they are trained, and what they are once they are fitted, which needs no torch."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,11 +42,11 @@ class Network:
         """The number of features of a row."""
         return self.sizes[0]
 
-    def unstandardised(self, mean: Floats | None, scale: Floats | None) -> Network:
+    def unstandardised(self, mean: Floats | None, scale: Floats | None) -> Self:
         """The same network on raw features, where it was trained on (x − mean)/scale."""
         first = self.weights[0] if scale is None else self.weights[0] / scale[:, None]
         bias = self.biases[0] if mean is None else self.biases[0] - mean @ first
-        return Network((first, *self.weights[1:]), (bias, *self.biases[1:]))
+        return type(self)((first, *self.weights[1:]), (bias, *self.biases[1:]))
 
     def about(self) -> dict[str, Any]:
         """Its widths."""
@@ -63,7 +61,7 @@ class Network:
         return {WEIGHTS: save({name: np.ascontiguousarray(x) for name, x in named.items()})}
 
     @classmethod
-    def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Network:
+    def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Self:
         """The network of `about` and `files`; ValueError where they do not hold one."""
         from safetensors import SafetensorError
         from safetensors.numpy import load
@@ -115,10 +113,7 @@ class NetworkLearner(Learner):
         """Epochs."""
         return self.epochs
 
-    @classmethod
-    def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Network:
-        """A fitted network from its `about()` and `files()`."""
-        return Network.read(about, files)
+    read = Network.read
 
     def fit_folds(
         self, rows: Rows, goal: Goal, losses: Sequence[str], *, seed: int = 0, tick: Tick = lambda done: None

@@ -1,7 +1,5 @@
 """Train networks for a metric: all folds in step, stopped where the held-out rows score best."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -55,7 +53,7 @@ def train(
 
 def _program(
     learner: NetworkLearner, losses: Sequence[str], rows: Rows, goal: Goal, seed: int
-) -> tuple[Adam | LBFGS, list[_LossRuns]]:
+) -> tuple[Adam | LBFGS, list["_LossRuns"]]:
     """How the stack of some losses is trained, and the runs of each."""
     count = len(rows.y)
     learning = [np.arange(count), *(np.flatnonzero(rows.fold != f) for f in range(rows.folds))]

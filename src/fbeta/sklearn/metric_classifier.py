@@ -17,8 +17,6 @@ from fbeta.sklearn.labels import read_y
 SOLVERS = ("auto", "adam", "lbfgs")
 #: What "auto" leaves to the model.
 AUTO = "auto"
-#: What asks nothing of a model: it need not have such a setting.
-UNASKED: dict[str, Any] = {"alpha": None, "options": {}, "device": "cpu"}
 
 
 @dataclass(eq=False, repr=False)
@@ -135,10 +133,12 @@ class MetricClassifier(Decider):
             "batch": self.batch_size,
             "epochs": self.max_epochs,
             "patience": self.patience,
+            # What asks nothing of a model: it need not have such a setting.
+            "alpha": AUTO if self.alpha is None else self.alpha,
+            "options": dict(self.loss_options or {}) or AUTO,
+            "device": AUTO if self.device == "cpu" else self.device,
         }
         chosen = {name: value for name, value in given.items() if value != AUTO}
-        given = {"alpha": self.alpha, "options": dict(self.loss_options or {}), "device": self.device}
-        chosen |= {name: value for name, value in given.items() if value != UNASKED[name]}
         learner = models.get(self.model)
         if lacking := [name for name in chosen if not hasattr(learner, name)]:
             raise ValueError(

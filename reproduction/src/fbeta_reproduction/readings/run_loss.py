@@ -37,7 +37,7 @@ def loss_of(run: Run, class_counts: tuple[int, int]) -> nn.Module:
 
 def _made(run: Run, class_counts: tuple[int, int]) -> nn.Module:
     if run.loss in READINGS:
-        return READINGS[run.loss](run.beta, class_counts)
+        return READINGS[run.loss](run, class_counts)
     options: dict[str, Any] = {"class_counts": class_counts}
     if run.beta is not None:
         options["metric"] = FBeta(run.beta)

@@ -143,7 +143,8 @@ EXPORT void fbeta_surrogate(const Input *in, const Surrogate *p, double *sums) {
 
 /* sums = (sum w l, sum w, tp, fp, fn, tn); grad = factor w dl/dz. */
 EXPORT void fbeta_tangent(const Input *in, const Tangent *p, double *sums) {
-    run((Kernel)(LOGISTIC + 2 * ((p->q >= 1e-12) + (p->q == 1)) + (p->soft != 0)), in, p, sums);
+    const Kernel usual = (Kernel)(LOGISTIC + 2 * ((p->q >= 1e-12) + (p->q == 1)) + (p->counts != 0));
+    run(p->counts == 2 ? (in->grad ? SOFT_SLOPES : SOFT_COUNTS) : usual, in, p, sums);
 }
 
 /* What was compiled (a hash of its sources), whether threads were found, and which instructions are used. */

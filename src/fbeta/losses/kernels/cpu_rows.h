@@ -37,8 +37,10 @@ typedef struct {
 } Surrogate;
 
 typedef struct {
-    double c0, c1, q, factor, soft;
+    double c0, c1, q, factor, counts; /* counts: of decisions (0), of probabilities (1), these or the gradient alone (2) */
 } Tangent;
+
+typedef enum { ALL, COUNTS, SLOPES } Wanted;
 
 /* ---- kernels: one block of floats; sums are added to ---- */
 
@@ -161,9 +163,9 @@ INLINE void any_body(const float *z, const float *y, const float *w, float *grad
 }
 
 /* c1 y (1 - f^q)/q + c0 (1 - y) (1 - (1 - f)^q)/q, and the counts. At q = 1 it is linear in f: at the slopes of a
- * metric of soft counts its gradient is that metric's. */
+ * metric of soft counts its gradient is that metric's, and a pass for one of the two leaves out the rest. */
 INLINE void tangent_body(const float *z, const float *y, const float *w, float *grad, int n, const Tangent *p,
-                         double *sums, const int power, const int soft) {
+                         double *sums, const int power, const int soft, const Wanted wanted) {
     const float c0 = (float)p->c0, c1 = (float)p->c1, factor = (float)p->factor, q = (float)p->q;
     const float inverse = power ? (float)(1.0 / p->q) : 0.0f;
     double loss = 0, total = 0, tp = 0, fp = 0, fn = 0, tn = 0;
@@ -189,13 +191,15 @@ INLINE void tangent_body(const float *z, const float *y, const float *w, float *
         float yes = soft ? f : (x >= 0 ? 1.0f : 0.0f), rest = soft ? no : 1.0f - yes;
         float part1 = c1 * y[i], part0 = c0 * (1.0f - y[i]);
         float one = w[i] * y[i], zero = w[i] * (1.0f - y[i]);
-        loss += (double)weigh(w[i], share(part1, missed) + share(part0, alarmed));
-        total += (double)w[i];
-        tp += (double)(one * yes);
-        fp += (double)(zero * yes);
-        fn += (double)(one * rest);
-        tn += (double)(zero * rest);
-        grad[i] = factor * w[i] * (part0 * alarmed1 - part1 * missed1);
+        if (wanted == ALL) loss += (double)weigh(w[i], share(part1, missed) + share(part0, alarmed));
+        if (wanted != SLOPES) {
+            total += (double)w[i];
+            tp += (double)(one * yes);
+            fp += (double)(zero * yes);
+            fn += (double)(one * rest);
+            tn += (double)(zero * rest);
+        }
+        if (wanted != COUNTS) grad[i] = factor * w[i] * (part0 * alarmed1 - part1 * missed1);
     }
     const double found[6] = {loss, total, tp, fp, fn, tn};
     for (int k = 0; k < 6; k++) sums[k] += found[k];
@@ -239,7 +243,8 @@ INLINE void targets_body(const Input *in, int64_t start, int n, Buffers *b) {
 typedef enum {
     NEAR00, NEAR01, NEAR10, NEAR11, /* the anchor touches ROC space: of negatives, of positives */
     ANY,
-    LOGISTIC, LOGISTIC_SOFT, POWER, POWER_SOFT, LINEAR, LINEAR_SOFT /* q = 0, between, 1 */
+    LOGISTIC, LOGISTIC_SOFT, POWER, POWER_SOFT, LINEAR, LINEAR_SOFT, /* q = 0, between, 1 */
+    SOFT_COUNTS, SOFT_SLOPES
 } Kernel;
 
 INLINE void block_body(Kernel kernel, const Input *in, const void *p, int64_t start, int n, Buffers *b,
@@ -270,12 +275,14 @@ INLINE void block_body(Kernel kernel, const Input *in, const void *p, int64_t st
     case NEAR10: near_body(z, y, w, grad, n, p, sums, 1, 0); break;
     case NEAR11: near_body(z, y, w, grad, n, p, sums, 1, 1); break;
     case ANY: any_body(z, y, w, grad, n, p, sums); break;
-    case LOGISTIC: tangent_body(z, y, w, grad, n, p, sums, 0, 0); break;
-    case LOGISTIC_SOFT: tangent_body(z, y, w, grad, n, p, sums, 0, 1); break;
-    case POWER: tangent_body(z, y, w, grad, n, p, sums, 1, 0); break;
-    case POWER_SOFT: tangent_body(z, y, w, grad, n, p, sums, 1, 1); break;
-    case LINEAR: tangent_body(z, y, w, grad, n, p, sums, 2, 0); break;
-    case LINEAR_SOFT: tangent_body(z, y, w, grad, n, p, sums, 2, 1); break;
+    case LOGISTIC: tangent_body(z, y, w, grad, n, p, sums, 0, 0, ALL); break;
+    case LOGISTIC_SOFT: tangent_body(z, y, w, grad, n, p, sums, 0, 1, ALL); break;
+    case POWER: tangent_body(z, y, w, grad, n, p, sums, 1, 0, ALL); break;
+    case POWER_SOFT: tangent_body(z, y, w, grad, n, p, sums, 1, 1, ALL); break;
+    case LINEAR: tangent_body(z, y, w, grad, n, p, sums, 2, 0, ALL); break;
+    case LINEAR_SOFT: tangent_body(z, y, w, grad, n, p, sums, 2, 1, ALL); break;
+    case SOFT_COUNTS: tangent_body(z, y, w, grad, n, p, sums, 2, 1, COUNTS); break;
+    case SOFT_SLOPES: tangent_body(z, y, w, grad, n, p, sums, 2, 1, SLOPES); break;
     }
     if (in->z_type == BF16 && in->grad)
         for (int i = 0; i < n; i++) ((uint16_t *)in->grad)[start + i] = to_bf16(grad[i]);
