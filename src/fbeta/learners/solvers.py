@@ -58,7 +58,7 @@ class Adam:
             z = torch.sparse.mm(x, weight.flatten(0, 1)).reshape(*rows.shape, stack.outputs)
             _, slope = stack.slopes((z + bias).mT, y, w)
             found = torch.sparse.mm(x.t(), slope.mT.reshape(-1, slope.shape[1])).reshape(weight.shape)
-            weight.grad = found.add_(weight * stack.scale, alpha=stack.penalty)
+            weight.grad = found.add_(weight, alpha=stack.penalty)
             bias.grad = slope.sum(2)[:, None, :]
         else:
             torch.index_select(stack.X, 0, rows.flatten(), out=self._x.view(-1, self._x.shape[2]))
@@ -71,24 +71,7 @@ class Adam:
         part = self.stack.X[rows.flatten().cpu().numpy()].tocoo()
         columns = self.stack.X.shape[1]
         block = part.col + part.row // self.batch * columns
-<<<<<<< HEAD
-        shape = (part.shape[0], len(stack.runs) * columns)
-        return _sparse(part.row, block, part.data, shape, stack)
-
-    def _sparse_logits(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
-        stack = self.stack
-        z = torch.sparse.mm(x, stack.weights[0].flatten(0, 1)).reshape(*shape, stack.outputs)
-        found: Tensor = (z + stack.biases[0]).mT
-        return found
-
-    def _sparse_gradient(self, x: Tensor, slope: Tensor) -> None:
-        weight, bias = self.stack.weights[0], self.stack.biases[0]
-        found = torch.sparse.mm(x.t(), slope.mT.reshape(-1, slope.shape[1])).reshape(weight.shape)
-        weight.grad = found.add_(weight, alpha=self.stack.penalty)
-        bias.grad = slope.sum(2)[:, None, :]
-=======
         return _sparse(part.row, block, part.data, (part.shape[0], len(self.stack.runs) * columns), self.stack)
->>>>>>> slim
 
 
 class LBFGS:
