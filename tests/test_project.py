@@ -133,7 +133,7 @@ print(fbeta.sklearn.MetricClassifier.__name__, fbeta.boosting.xgboost_objective.
 """
     assert fresh(code).split() == [
         "MetricTask",
-        "anyloss",
+        "amp",
         "fbeta.report",
         "MetricClassifier",
         "xgboost_objective",

@@ -3,12 +3,8 @@
 import hashlib
 import io
 import json
-import os
 import re
-import subprocess
-import sys
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -382,8 +378,8 @@ DESCRIPTIONS = {
     "absurd offset": (line(offset=-1e101), "no rising line"),
     "huge slope": (line(slope=10**400), "this is no decision"),
     "gains of one class": (decision(gains=[[1.0], [0.0]]), "its gains do not fit its classes"),
-    "huge cut": (cut(value=10**400), "this is no decision"),
-    "three cells": (cut(counts=[1, 2, 3]), "this is no decision"),
+    "huge cut": (cut(value=10**400), "this is no cut"),
+    "three cells": (cut(counts=[1, 2, 3]), "this is no cut"),
     "texts as cells": (cut(counts=[1, 2, 3, "x"]), "is damaged"),
     "half an interval": (cut(interval={"score": [0.1], "cut": [0, 1], "level": 0.9}), "is damaged"),
     "one class": (lambda said: said.update(positive="good"), "its positive class is a negative one, too"),
@@ -504,22 +500,3 @@ def test_weights_that_overflow_give_no_decision(rows, tmp_path):
     huge = {name: np.where(np.arange(x.size).reshape(x.shape) % 3, x, np.float32(1e38)) for name, x in held.items()}
     sealed = seal(parts | {"weights.safetensors": save(huge)})
     refused(sealed, "the model gives no probability for some of these rows: fit it again", rows, tmp_path)
-
-
-# --- and those that nobody thought of --------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.xdist_group("processes")
-def test_two_thousand_mutants_neither_kill_nor_hang_nor_decide_otherwise():
-    here = Path(__file__).parent
-    path = os.pathsep.join([str(here), *filter(None, sys.path)])
-    command = [sys.executable, "-m", "attack.model_files", "--seed", "1", "--count", "2000"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": path})
-    found = json.loads(done.stdout)
-    assert found["faults"] == []
-    assert sum(found["verdicts"].values()) == 2000
-    assert found["largest"] < 2000  # MiB
-    for name in ("xgboost", "lightgbm", "linear", "mlp"):
-        for verdict in ("accepted", "refused"):
-            assert found["verdicts"][f"{name}: {verdict}"] > 20

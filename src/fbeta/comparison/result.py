@@ -199,7 +199,7 @@ class Comparison:
         """Read what `to_json` wrote."""
         try:
             data = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"This is no comparison: it is not JSON ({error}).") from None
         version = data.get("version") if isinstance(data, dict) else None
         if not isinstance(version, int) or isinstance(version, bool):
