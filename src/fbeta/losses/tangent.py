@@ -108,8 +108,8 @@ class TangentLoss(RowLoss, name="tangent"):
               c(1) \propto \frac{\partial M/\partial t}{\pi},\quad c(0) \propto \frac{-\partial M/\partial u}{1 - \pi}
 
     with the slopes taken at the running operating point, without a gradient through it, and on a scale such that
-    the mean of c over the training rows is 1: penalties and moderate learning rates of cross entropy suit this, too (where
-    positives are rare, a few rows weigh much, and a high rate is too high).
+    the mean of c over the training rows is 1: penalties and moderate learning rates of cross entropy suit this, too
+    (where positives are rare, a few rows weigh much, and a high rate is too high).
     f ≥ ½ ⇔ η ≥ δ = c(0)/(c(0) + c(1)); for F_β δ = F_β/(1 + β²), at the fixed point the best rule there is.
 
     - `q`: 0 logistic (convex, probabilities) … 1 absolute error; assign ``loss.q`` to schedule it (it is part of
