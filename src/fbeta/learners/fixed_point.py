@@ -104,7 +104,8 @@ def solve(
     - `fit`, `score`: as `cross_fit`; ``score >= boundary`` is the model's own decision (0 for logits and margins,
       ½ for probabilities). The weights `fit` is handed are ``cost_weights(y, delta, weight)``.
     - `start`: the first δ; ½ is the plain learner. The first step is taken whole, as `start` knows nothing of the
-      rows; later ones keep the share `damping` of the old δ, since for some metrics the plain iteration swings.
+      rows; later ones keep the share `damping` of the old δ, since for some metrics the plain iteration swings; with 0
+      it is the alternating method.
     - `tolerance`: it ends when δ wants to move less than this in logit, or after `rounds`.
     - `prevalence`: the rate of positives where the model will work, if it is not that of these rows.
 

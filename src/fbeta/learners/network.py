@@ -63,14 +63,7 @@ class Network:
     @classmethod
     def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Self:
         """The network of `about` and `files`; ValueError where they do not hold one."""
-        from safetensors import SafetensorError
-        from safetensors.numpy import load
-
-        sizes = [int(size) for size in about["sizes"]]
-        try:
-            held = load(files[WEIGHTS])
-        except SafetensorError as error:
-            raise ValueError(f"{WEIGHTS} is no safetensors file: {error}") from error
+        sizes, held = [int(size) for size in about["sizes"]], read_arrays(files, WEIGHTS)
         layers = range(len(sizes) - 1)
         if not layers or set(held) != {f"{name}.{i}" for name in ("weight", "bias") for i in layers}:
             raise ValueError(f"{WEIGHTS} holds {', '.join(sorted(held)) or 'nothing'}")
@@ -80,6 +73,17 @@ class Network:
         if made.sizes != sizes:
             raise ValueError(f"weights of widths {made.sizes} where {sizes} are said")
         return made
+
+
+def read_arrays(files: Mapping[str, bytes], name: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a safetensors file; ValueError where it is none."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        return dict(load(files[name]))
+    except SafetensorError as error:
+        raise ValueError(f"{name} is no safetensors file: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ class NetworkLearner(Learner):
     - `options`: go to the loss. `device`: "cpu", "cuda", or "auto".
     """
 
-    together, files = True, (WEIGHTS,)
+    together, draws, files = True, True, (WEIGHTS,)
 
     hidden: tuple[int, ...] = ()
     solver: str = "adam"

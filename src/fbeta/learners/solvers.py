@@ -90,7 +90,7 @@ class LBFGS:
         # A row that a run does not learn from has no weight there.
         self._w = stack.y.new_zeros(len(stack.runs), 1, n)
         for r, run in enumerate(stack.runs):
-            self._w[r, 0, torch.from_numpy(run.rows)] = 1.0
+            self._w[r, 0] = torch.from_numpy(np.bincount(run.rows, minlength=n))
         if stack.weight is not None:
             self._w = self._w * stack.weight
         options: dict[str, Any] = {"max_iter": STEPS, "tolerance_grad": 1e-7, "tolerance_change": 1e-10}

@@ -30,7 +30,7 @@ class MetricClassifier(Decider):
 
     - `metric`: a `Metric`, a spec such as "fbeta:beta=2", or a function of (tp, fp, fn, tn).
     - `model`: "linear", "mlp" with `hidden` units per layer, or another of `fbeta.learners.models` that is fitted to
-      plain layers.
+      plain layers; "over+linear", "smote+mlp" … on resampled rows.
     - `loss`: a name of `fbeta.losses.names()`; `loss_options` go to it, for example ``{"q": 0.3}``. Class weights come
       from the counts of the training rows.
     - `rule`: how the cut is chosen on out-of-fold scores (see `fbeta.decisions`), or "own": the loss's boundary, z = 0.
@@ -152,7 +152,8 @@ class MetricClassifier(Decider):
 
     def _check_options(self) -> None:
         plain = [name for name in models.names() if models.get(name).files == (WEIGHTS,)]
-        for name, value, choices in (("model", self.model, plain), ("solver", self.solver, SOLVERS)):
+        inside = self.model.rpartition("+")[2] if isinstance(self.model, str) else self.model
+        for name, value, choices in (("model", inside, plain), ("solver", self.solver, SOLVERS)):
             if value not in choices:
                 raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
         for name in ("max_epochs", "patience", "batch_size"):
