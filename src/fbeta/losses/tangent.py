@@ -196,7 +196,7 @@ class TangentLoss(RowLoss, name="tangent"):
             self.steepest = max(float(c.max()) for c in self.costs)
             if watch and counts != "given":
                 total = 0.0 if n1 is None else float(np.sum(n0 + n1))
-                self.watch = FitWatch("TangentLoss", total if total > 2 else None)
+                self.watch = FitWatch(type(self).__name__, total if total > 2 else None)
 
     def _memory(self, least: float) -> Any:
         """The positives of an epoch, if that is known: more would be stale, and many need no more than `MEMORY`."""
