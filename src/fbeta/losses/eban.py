@@ -108,11 +108,12 @@ class Ascent:
 
     bargain: Bargain
     decay: Decay
+    memory: float
     patience: float
 
     def __call__(self, xp: Any, state: Any, found: Any) -> tuple[Any, ...]:
         """Counts, and the multiplier."""
-        tp, fp, fn, tn = self.decay(xp, state[:4], found)
+        tp, fp, fn, tn = self.decay(xp, state[:4], found, self.memory)
         price, positives, fresh = state[4], tp + fn, found[0] + found[2]
         some = xp.isfinite(found[0] + found[1] + found[2] + found[3]) * (positives > 0)
         lacking = self.bargain.gap(price, tp, fp, xp.where(some, fn, 1.0 - tp))
@@ -179,7 +180,7 @@ class EbanLoss(RowLoss, name="eban"):
             raise ValueError(f"patience is a number of positives above 0; got {patience!r}.")
         self.bargain, self.bound, self.counts = self._bargain(at), bound, counts
         self.counting = hard_decisions if counts == "hard" else None
-        pace = Ascent(self.bargain, Decay(memory, 0.5), patience)
+        pace = Ascent(self.bargain, Decay(0.5), memory, patience)
         self.running = PacedConfusion.like(self.reader, memory=memory, pace=pace, start=(1.0,), accumulate=accumulate)
         if at is None:
             self.running.beside.fill_((1 + self.bargain.level) / 2)  # equal costs: cross entropy
