@@ -224,7 +224,9 @@ class MetricTask(L.LightningModule):
             mine = torch.zeros(0, wide or 1, 3, dtype=exact, device=self.device)
         self._seen = []
         if dist.is_available() and dist.is_initialized():
-            mine = _of_all_ranks(mine)
+            parts: list[Any] = [None] * dist.get_world_size()
+            dist.all_gather_object(parts, mine.cpu())  # ranks may hold unequally many rows
+            mine = torch.cat(parts).to(mine.device)
         return Batch(*mine.unbind(-1)) if len(mine) else None
 
     def _report(self, stage: str, rows: Batch) -> None:
@@ -252,17 +254,6 @@ def _parts(batch: Any) -> tuple[Any, Tensor, Tensor | None]:
 def _confusion(decided: Tensor, target: Tensor, weight: Tensor, columns: bool) -> Confusion:
     c = Confusion.from_predictions(decided.double(), target.double(), weight.double(), axis=0)
     return c if columns else Confusion(*(cell.squeeze(0) for cell in c))
-
-
-def _of_all_ranks(rows: Tensor) -> Tensor:
-    """Rows of every rank, which may hold unequally many: pad to the most, gather, cut off."""
-    sizes = [torch.zeros(1, dtype=torch.int64, device=rows.device) for _ in range(dist.get_world_size())]
-    dist.all_gather(sizes, torch.tensor([len(rows)], device=rows.device))
-    padded = rows.new_zeros(int(max(sizes)), *rows.shape[1:])
-    padded[: len(rows)] = rows
-    parts = [torch.empty_like(padded) for _ in sizes]
-    dist.all_gather(parts, padded)
-    return torch.cat([part[: int(n)] for part, n in zip(parts, sizes, strict=True)])
 
 
 def _without_repeats(rows: Tensor, loader: Any) -> Tensor:

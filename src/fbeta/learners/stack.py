@@ -175,8 +175,10 @@ class Stack:
         for i in range(last, -1, -1):
             weight, bias = self.weights[i], self.biases[i]
             torch.sum(back, 1, keepdim=True, out=_gradient(bias))
-            if inputs[i].ndim == 2:
-                self._shared_gradient(inputs[i], back, weight)
+            if inputs[i].ndim == 2:  # the same rows for all runs
+                flat = back.transpose(0, 1).reshape(x.shape[0], -1)  # (B, R·h)
+                found = torch.sparse.mm(x.t(), flat) if x.is_sparse else x.T @ flat
+                _gradient(weight).copy_(found.reshape(weight.shape[1], weight.shape[0], -1).permute(1, 0, 2))
             elif i == last:  # as in `logits`, products with few rows are quicker than with few columns
                 torch.bmm(slope, inputs[i], out=_gradient(weight).mT)
             else:
@@ -189,11 +191,6 @@ class Stack:
                 else:
                     torch.bmm(back, weight.mT, out=backs[i - 1])
                 back = torch.ops.aten.threshold_backward.grad_input(backs[i - 1], inputs[i], 0, grad_input=backs[i - 1])
-
-    def _shared_gradient(self, x: Tensor, back: Tensor, weight: Tensor) -> None:
-        flat = back.transpose(0, 1).reshape(x.shape[0], -1)  # (B, R·h)
-        found = torch.sparse.mm(x.t(), flat) if x.is_sparse else x.T @ flat
-        _gradient(weight).copy_(found.reshape(weight.shape[1], weight.shape[0], -1).permute(1, 0, 2))
 
     def slopes(self, z: Tensor, y: Tensor, w: Tensor | None) -> tuple[list[Tensor], Tensor]:
         """The loss of every kind of run, and ∂L/∂z ``(R, K, B)`` of every run's mean loss over its rows and outputs."""

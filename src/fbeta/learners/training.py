@@ -1,7 +1,5 @@
 """Train networks for a metric: all folds in step, stopped where the held-out rows score best."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -55,17 +53,17 @@ def train(
 
 def _program(
     learner: NetworkLearner, losses: Sequence[str], rows: Rows, goal: Goal, seed: int
-) -> tuple[Adam | LBFGS, list[_LossRuns]]:
+) -> tuple[Adam | LBFGS, list["_LossRuns"]]:
     """How the stack of some losses is trained, and the runs of each."""
-    count = len(rows.y)
-    learning = [np.arange(count), *(np.flatnonzero(rows.fold != f) for f in range(rows.folds))]
+    learning = [np.repeat(part, rows.times(part)) for part in rows.parts]
+    count = len(learning[0])
     runs = [
         Run(part, loss, (START, seed), (ORDER, seed, i), learner.loss_options(loss, goal))
         for loss in losses
         for i, part in enumerate(learning)
     ]
     adam = learner.solver == "adam"  # full batches are few, and a line search needs the digits
-    mass = count if rows.weight is None else float(rows.weight.sum())
+    mass = count if rows.weight is None else float(rows.weight[learning[0]].sum())
     stack = Stack(
         rows.X,
         rows.y,

@@ -1,7 +1,5 @@
 """The shell of every loss: it reads tensors, remembers numbers, sums over ranks and reduces."""
 
-from __future__ import annotations
-
 import warnings
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Never
@@ -46,7 +44,7 @@ class Loss(PreciseModule, ABC):
     """
 
     #: Every loss by name, filled as classes are defined.
-    registry: ClassVar[dict[str, type[Loss]]] = {}
+    registry: ClassVar[dict[str, "type[Loss]"]] = {}
     #: The name that `fbeta.losses.get` reads; an abstract loss has none.
     name: ClassVar[str]
     #: Reductions that make sense: a loss of a set has no elements.

@@ -18,6 +18,7 @@ from fbeta.losses.running import RunningConfusion
 from fbeta.losses.surrogate import AnchorTerms, Terms
 from fbeta.losses.watch import PlateauWatch
 from fbeta.metrics import Confusion, Metric
+from fbeta.metrics.distance import log_add
 
 
 def soft_loss(counts: Tensor, metric: Metric) -> Tensor:
@@ -207,7 +208,7 @@ class SoftLoss(CountLoss, name="soft"):
             masses = masses + rest[:2] + rest[2:]
             sums, some = with_gradient_times(sums, lever), rest > 0
             # With nothing to add it stays as it is: log 0 + log 0 would have no slope.
-            sums = torch.where(some, torch.logaddexp(sums, torch.log(torch.where(some, rest, 1.0))), sums)
+            sums = torch.where(some, log_add(sums, torch.log(torch.where(some, rest, 1.0)), torch), sums)
         # Of TP, FP, FN, TN. A class that was never seen has no mean; its term is a constant without gradient.
         both = torch.cat([masses, masses])
         one_yes, zero_yes, one_no, zero_no = torch.where(both != 0, sums - torch.log(both), 0.0).unbind()
