@@ -55,7 +55,7 @@ def steps(
     )
     chance, done = torch.Generator().manual_seed(seed), 0
     while True:
-        for part in torch.randperm(len(rows[1]), generator=chance).split(batch):
+        for part in torch.split(torch.randperm(len(rows[1]), generator=chance), batch):
             optimiser.zero_grad()
             loss(model(rows[0][part]), rows[1][part]).backward()
             optimiser.step()
@@ -74,7 +74,7 @@ def score(model: nn.Module, rows: Rows, metric: FBeta, cut: float = 0.0) -> floa
 @torch.no_grad()
 def tuned(model: nn.Module, rows: Rows, metric: FBeta) -> float:
     """The cut that validation rows choose."""
-    return tune(model(rows[0]), rows[1], metric, rule="shrunk", kind="logit").value
+    return float(tune(model(rows[0]), rows[1], metric, rule="shrunk", kind="logit").value)
 
 
 class SumOne(nn.Module):
@@ -94,8 +94,11 @@ class SumOne(nn.Module):
 def tangent(rows: Rows, metric: FBeta, told: str = "counts", **options: Any) -> TangentLoss:
     """The loss, told how many rows of each class there are, their share, or nothing."""
     positives = float(rows[1].sum())
-    known = {"counts": {"class_counts": (len(rows[1]) - positives, positives)}, "nothing": {}}
-    known["share"] = {"prevalence": positives / len(rows[1])}
+    known: dict[str, dict[str, Any]] = {
+        "counts": {"class_counts": (len(rows[1]) - positives, positives)},
+        "share": {"prevalence": positives / len(rows[1])},
+        "nothing": {},
+    }
     return TangentLoss(metric, watch=False, **known[told], **options)
 
 
@@ -142,8 +145,10 @@ def lengths(pace: float = 0.1, seeds: int = 5, most: int = 1500, n: int = 20_000
 
 
 #: Rows, positives, hidden units, Adam, epochs.
-SMALL = ((2000, 200, 0, True, 6), (2000, 40, 0, True, 10), (2000, 20, 0, False, 10), (1000, 100, 32, True, 6))
-SMALL += ((2000, 40, 32, True, 6), (5000, 50, 32, False, 6))
+SMALL = [
+    *((2000, 200, 0, True, 6), (2000, 40, 0, True, 10), (2000, 20, 0, False, 10)),
+    *((1000, 100, 32, True, 6), (2000, 40, 32, True, 6), (5000, 50, 32, False, 6)),
+]
 
 
 def memories(seeds: int = 8) -> list[dict[str, Any]]:
@@ -156,7 +161,8 @@ def memories(seeds: int = 8) -> list[dict[str, Any]]:
         "500, nothing told": lambda rows, m: tangent(rows, m, "nothing"),
     }
     for (n, positives, hidden, adam, epochs), beta in ((p, b) for p in SMALL for b in (1.0, 2.0)):
-        metric, scores = FBeta(beta), {name: [] for name in makes}
+        metric = FBeta(beta)
+        scores: dict[str, list[Any]] = {name: [] for name in makes}
         for seed in range(seeds):
             chance = torch.Generator().manual_seed(seed)
             train, test = draw(n, positives / n, chance), draw(TEST // 5, positives / n, chance)
@@ -256,7 +262,12 @@ def summary(result: dict[str, Any]) -> str:
     )
 
 
-PARTS = {"lengths": lengths, "shorter": partial(lengths, 0.01), "memories": memories, "by_heart": by_heart}
+PARTS: dict[str, Callable[[], Any]] = {
+    "lengths": lengths,
+    "shorter": partial(lengths, 0.01),
+    "memories": memories,
+    "by_heart": by_heart,
+}
 
 
 def main() -> None:
