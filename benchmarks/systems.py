@@ -50,8 +50,8 @@ def makers() -> dict[str, Callable[[Tensor, Tensor], Tensor]]:
 
 def runs(n: int) -> dict[tuple[str, str], Callable[[], None]]:
     """The loss alone and a step, of every loss."""
-    batch, found = Batch.make(n, "cpu"), {}
-    x = torch.randn(n, UNITS[0])
+    found: dict[tuple[str, str], Callable[[], None]] = {}
+    batch, x = Batch.make(n, "cpu"), torch.randn(n, UNITS[0])
     for name, loss in makers().items():
 
         def alone(loss: Any = loss) -> None:
