@@ -149,6 +149,16 @@ def test_the_dual_step_shrinks():
     assert 1 - float(loss.operating_point.tpr) == pytest.approx(0.3 / math.sqrt(2500), rel=0.05)
 
 
+def test_a_reset_starts_a_first_stage():
+    z, y = batch(40)
+    loss, fresh = losses.get("stamp", F1, stage=8), losses.get("stamp", F1, stage=8)
+    for _ in range(5):
+        loss(z.clone().requires_grad_(), y)
+    loss.running.reset()
+    for a, b in zip(loss.running.buffers(), fresh.running.buffers(), strict=True):
+        assert torch.equal(a, b)
+
+
 def test_duple_averages_all_rewards():
     loss, seen = losses.get("duple", "gmean"), []
     for seed in range(5):
