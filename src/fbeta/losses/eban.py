@@ -22,6 +22,8 @@ from fbeta.losses.running import Decay
 from fbeta.losses.tangent import TangentElements
 from fbeta.metrics import Confusion, FBeta
 
+#: The bounds of false negatives, and of false positives: cross entropy of one class, in bits.
+MISSED, ALARMED = TangentElements((0.0, 1 / math.log(2), 0.0)), TangentElements((1 / math.log(2), 0.0, 0.0))
 #: Multipliers stay between this and its inverse, so that both classes always pull.
 LEAST = 1e-4
 
@@ -239,9 +241,7 @@ class EbanLoss(RowLoss, name="eban"):
         """The bounds of the cells; of one column by the kernels that compute the loss."""
         if self.columns or self.bound == "hinge":
             return bound_cells(*rows.plain.batch, self.bound, 0 if self.columns else None)
-        bit = 1 / math.log(2)
-        missed = rows.weigh(TangentElements((0.0, bit, 0.0)), hard_decisions).sums
-        alarmed = rows.weigh(TangentElements((bit, 0.0, 0.0))).sums
+        missed, alarmed = rows.weigh(MISSED, hard_decisions).sums, rows.weigh(ALARMED).sums
         found = evaluate(_from_sums, missed, alarmed)
         if isinstance(found, Tensor):
             return found
