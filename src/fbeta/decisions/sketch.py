@@ -8,38 +8,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fbeta.decisions.calibration import sigmoid
 from fbeta.decisions.inputs import Vector, read_rows
 from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.rules import Rule, as_rule
-from fbeta.decisions.steps import Steps, rows_per_weight, score_cells
+from fbeta.decisions.steps import Binned, rows_per_weight, score_cells
 from fbeta.decisions.threshold import Threshold
 from fbeta.metrics import Confusion, as_metric
 
 #: The rows of a sketch's counts: weight of positives, of negatives, rows, squared weights of positives, of negatives.
 _PARTS = 5
-
-
-@dataclass(frozen=True)
-class _Binned(Steps):
-    """Steps whose scores are middles of bins: only the bins' lower ends (`ends`) can cut."""
-
-    ends: Vector = field(default_factory=lambda: np.empty(0))
-
-    def cuts_at(self, indices: NDArray[np.intp]) -> Vector:
-        found: Vector = np.concatenate([[np.inf], self.ends[:-1], [-np.inf]])[indices]
-        return found
-
-    def index(self, cut: float) -> int:
-        return self.scores.size if cut == -np.inf else int(np.count_nonzero(self.ends >= cut))
-
-    def snap(self, cut: float) -> float:
-        if np.isinf(cut):
-            return cut
-        near = self.ends[:-1]
-        return float(near[np.argmin(np.abs(near - cut))]) if near.size else -np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +130,7 @@ class Sketch:
         return max(0.0, float(np.nanmax(hoped)) - float(np.nanmax(values)))
 
     @property
-    def steps(self) -> _Binned:
+    def steps(self) -> Binned:
         """The bins that hold rows, from the top."""
         hit, miss, rows = self.counts[:3, ::-1]
         filled = np.flatnonzero(rows)
@@ -162,7 +142,7 @@ class Sketch:
         scores = (middles if self.kind == "logit" else sigmoid(middles))[filled]
         tp, fp, called = (np.append(0.0, np.cumsum(part[filled])) for part in (hit, miss, rows))
         share = rows_per_weight((tp[-1], fp[-1]), tuple(self.counts[3:].sum(axis=1).tolist()))
-        return _Binned(scores, tp, fp, called.astype(np.int64), share, kind=self.kind, ends=ends[filled])
+        return Binned(scores, tp, fp, called.astype(np.int64), share, kind=self.kind, ends=ends[filled])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: the grid, and the bins that hold rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -184,6 +184,41 @@ class Steps:
             middle = self._round(upper / 2 + lower / 2)
         # Between neighbouring floats there is no middle: then the upper one itself cuts (`>=` is positive).
         return np.where((middle > lower) & (middle <= upper), middle, upper)
+
+
+@dataclass(frozen=True)
+class Binned(Steps):
+    """Steps whose scores are middles of bins: only the bins' lower ends (`ends`, the last is −∞) can cut.
+
+    Shape: `ends` ``(m,)``.
+
+    >>> counts = np.array([[0, 2, 2], [0, 0, 2], [0, 2, 4]])
+    >>> steps = Binned(np.array([0.8, 0.2]), *counts, ends=np.array([0.5, -np.inf]))
+    >>> steps.place([0.7, 0.3]).tolist(), steps.snap(0.4)
+    ([0, 1], 0.5)
+    """
+
+    ends: Vector = field(default_factory=lambda: np.empty(0))
+
+    def place(self, scores: ArrayLike) -> NDArray[np.intp]:
+        """The bin of each score."""
+        return np.searchsorted(-self.ends, -np.asarray(scores, dtype=np.float64), side="left")
+
+    def cuts_at(self, indices: NDArray[np.intp]) -> Vector:
+        """Ends of bins; +inf and −inf for none and all."""
+        found: Vector = np.concatenate([[np.inf], self.ends[:-1], [-np.inf]])[indices]
+        return found
+
+    def index(self, cut: float) -> int:
+        """How many bins lie at or above a cut."""
+        return self.scores.size if cut == -np.inf else int(np.count_nonzero(self.ends >= cut))
+
+    def snap(self, cut: float) -> float:
+        """The nearest end of a bin."""
+        if np.isinf(cut):
+            return cut
+        near = self.ends[:-1]
+        return float(near[np.argmin(np.abs(near - cut))]) if near.size else -np.inf
 
 
 def rows_per_weight(total: tuple[float, float], squares: tuple[float, float]) -> tuple[float, float]:
