@@ -5,7 +5,7 @@ import itertools
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,6 +15,7 @@ from polars.io.plugins import register_io_source
 
 from fbeta.artifact.model import Model, New
 from fbeta.data import get, is_path, load_table
+from fbeta.decisions import Population, Sketch
 from fbeta.learners.crossfit import Array
 from fbeta.metrics import Confusion
 from fbeta.tables import TableError, stream
@@ -36,6 +37,8 @@ PROBABILITY, DECISION = "probability", "decision"
 class Predicted:
     """What was written: rows, and those that were called positive; `counts` where the target was there to compare.
 
+    `population`: the share of positives that was decided for, where that was asked.
+
     >>> Predicted(rows=10, positives=2).counts is None
     True
     """
@@ -43,6 +46,7 @@ class Predicted:
     rows: int
     positives: int
     counts: Confusion | None = None
+    population: Population | None = None
 
 
 def predict(
@@ -54,6 +58,7 @@ def predict(
     new: New = "error",
     cut: float | None = None,
     score: bool = False,
+    adapt: bool | float = False,
     delimiter: str | None = None,
     tick: Callable[[int], None] = lambda rows: None,
 ) -> Predicted:
@@ -62,7 +67,9 @@ def predict(
     `source` is a file of any format that `fbeta.data` reads, or the name of a set. `out` is a file ending in .csv,
     .tsv, .parquet, .arrow or .feather, there whole or not at all; None is the standard output. `cut` is a probability
     to decide at in place of the model's own. With `score` the decisions are compared with the model's target in the
-    same file. `tick` is told how many rows are done.
+    same file. With `adapt` the model first follows the population (see `Decision.adapt`): to a share of positives that
+    is given, or to what a first pass over the rows finds, which takes no more memory. `tick` is told how many rows are
+    done.
 
     >>> import tempfile
     >>> from fbeta.comparison.run import fit
@@ -76,6 +83,10 @@ def predict(
     if cut is not None and not 0 <= cut <= 1:
         raise ValueError(f"the cut is a probability, from 0 to 1; got {cut:g}.")
     to = None if out is None else check_format(out, source if is_path(source) else None)
+    population = None
+    if adapt is not False:
+        model = _adapted(model, source, adapt, new, delimiter)
+        (population,) = model.decision.populations
     pieces = _pieces(model, source, tuple(dict.fromkeys(keep)), score, delimiter)
     with contextlib.closing(pieces), naming(to or "the standard output"), _writer(to) as write:
         rows, positives, counts = 0, 0, np.zeros(4)
@@ -89,7 +100,20 @@ def predict(
                 held = ~np.isnan(truth)
                 counts += [float(x) for x in Confusion.from_predictions(called[held] * 1.0, truth[held])]
             tick(rows)
-    return Predicted(rows, positives, Confusion(*counts.tolist()) if score else None)
+    return Predicted(rows, positives, Confusion(*counts.tolist()) if score else None, population)
+
+
+def _adapted(model: Model, source: str | Path, adapt: bool | float, new: New, delimiter: str | None) -> Model:
+    """The model for the share of positives of some rows; all that is kept of them is a sketch of probabilities."""
+    if adapt is not True:
+        return replace(model, decision=model.decision.adapt(at_prevalence=adapt))
+    if str(source) == "-":
+        raise TableError("adapting reads the rows twice, which the standard input does not allow: name a file.")
+    sketch = Sketch()
+    with contextlib.closing(_pieces(model, source, (), False, delimiter)) as pieces:
+        for features, _, _ in pieces:
+            sketch = sketch.add(model.of_features(features, new))
+    return replace(model, decision=model.decision.adapt(sketch))
 
 
 def check_format(out: str | Path, *read: str | Path | None) -> Path:

@@ -38,8 +38,9 @@ class Population:
     a cross-check: what the confusion matrix of the cut makes of the number of rows called. `moved` says whether the
     estimate differs from the known share by more than chance, `remark` what speaks against it, in words, or None.
 
-    >>> Population(0.1, 0.3, (0.2, 0.4), 0.28, moved=True).prevalence
-    0.3
+    >>> found = Population(0.1, 0.3, (0.2, 0.4), 0.28, moved=True)
+    >>> round(found.prevalence, 3), Population(0.1, 0.11, (0.08, 0.15)).prevalence
+    (0.247, 0.1)
     """
 
     known: float

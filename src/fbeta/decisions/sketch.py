@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from fbeta.decisions.calibration import sigmoid
 from fbeta.decisions.inputs import Vector, read_rows
+from fbeta.decisions.population import Population, find_population
 from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.rules import Rule, as_rule
 from fbeta.decisions.steps import Binned, rows_per_weight, score_cells
@@ -73,11 +74,12 @@ class Sketch:
         edges: Vector = x if self.kind == "logit" else sigmoid(x)
         return edges
 
-    def add(self, scores: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None) -> Sketch:
-        """A sketch with these rows as well.
+    def add(self, scores: ArrayLike, target: ArrayLike | None = None, weight: ArrayLike | None = None) -> Sketch:
+        """A sketch with these rows as well; without a target for `adapt`, which looks at scores alone.
 
         Shape: inputs ``(n,)``.
         """
+        target = np.zeros(np.shape(scores)) if target is None else target
         s, y, w = read_rows(scores, target, weight)
         if self.kind == "probability" and not ((s >= 0) & (s <= 1)).all():
             raise ValueError("Scores outside [0, 1] are not probabilities; for logits use Sketch(kind='logit').")
@@ -110,6 +112,28 @@ class Sketch:
         """The cut by a rule among the ends of bins; arguments as in `fbeta.tune`."""
         constraints = Constraints.read(subject_to, budget)
         return as_rule(rule).threshold(Problem.read(self.steps, metric, constraints, prevalence))
+
+    def adapt(self, new: Sketch, cut: float = np.inf) -> Population:
+        """The share of positives among new rows, from their scores alone: see `find_population`.
+
+        ``tune(…, prevalence=whole.adapt(new).prevalence)`` is the cut for them. `cut`, of the same scores as those in
+        the sketch, gives the cross-check by its confusion matrix.
+
+        >>> rng = np.random.default_rng(0)
+        >>> whole = Sketch(kind="logit").add(rng.normal(3 * (np.arange(2000) < 200)), np.arange(2000) < 200)
+        >>> whole.adapt(Sketch(kind="logit").add(rng.normal(3 * (np.arange(2000) < 800)))).moved
+        True
+        """
+        if new._grid != self._grid:
+            raise ValueError(f"Only sketches with the same bins can be compared; got {self} and {new}.")
+        scores, rows = new.rows
+        return find_population(self.steps, scores, rows, cut)
+
+    @property
+    def rows(self) -> tuple[Vector, Vector]:
+        """The middles of the bins that hold rows, and how many rows each holds."""
+        steps = self.steps
+        return steps.scores, np.diff(steps.called).astype(np.float64)
 
     def lost(self, metric: Any) -> float:
         """At most so much more would the best cut of all scores have scored than the best end of a bin.

@@ -20,8 +20,8 @@ class Plugin(Exact):
               \mathbb E\,FP = \sum_{s_i \ge c} (1 - p_i)
 
     Targets enter only through the calibration, so it varies little; it is as wrong as the probabilities are. Where it
-    would call nothing, or everything, and the best cut on the rows is better by more than the bootstrap says that
-    choosing it flatters, that one is taken.
+    is no better on the rows than calling nothing, or everything, and the best cut on them is so by more than choosing
+    it flatters (by the bootstrap of the interval), that one is taken.
     `calibrate`: whether p comes from a calibration of (scores, target), see `calibrate`, or is the score itself.
 
     >>> from fbeta import tune
@@ -48,13 +48,14 @@ class Plugin(Exact):
         return expected if problem.prevalence is None else expected.at_prevalence(problem.prevalence)
 
     def choose(self, problem: Problem) -> float:
-        """The argmax; but not all or none against the evidence of the rows."""
+        """The argmax; but nothing that is no better than all or none against the evidence of the rows."""
         cut, steps = super().choose(problem), problem.steps
-        if not np.isinf(cut):
-            return cut
         best = problem.best(steps)
-        better, value = score_cells(problem.metric, steps.confusion(np.array([best, steps.index(cut)])))
-        return cut if better - value <= Evidence.of(problem, best, 1.0).optimism() else steps.cut(best)
+        places = np.array([best, steps.index(steps.snap(cut)), 0, steps.scores.size])
+        better, here, *ends = score_cells(problem.metric, steps.confusion(places))
+        if here > max(ends) or better - here <= Evidence.of(problem, best, 1.0).optimism():
+            return cut
+        return steps.cut(best)
 
     def follows(self, problem: Problem) -> float:
         """Not at all: the few numbers of a calibration hardly make a cut optimistic."""
