@@ -18,6 +18,8 @@ from fbeta.decisions.threshold import Threshold
 
 #: The rows of each column are kept in about so many parts.
 PARTS = 256
+#: Infinite scores are as far out as this.
+FARTHEST = 1e9
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,8 @@ class Memory:
 
     def find(self, column: int, log_odds: Vector, weight: Vector | None, cut: Threshold) -> Population:
         """The population that rows without labels come from."""
-        reach = float(np.abs(self.rows[column].scores).max()) * 2 + 1
         at = float(logit(cut.value, 1e-300)) if np.isfinite(cut.value) else float(cut.value)
-        return find_population(self.rows[column], np.clip(log_odds, -reach, reach), weight, at)
+        return find_population(self.rows[column], np.clip(log_odds, -FARTHEST, FARTHEST), weight, at)
 
     def cut(self, column: int, population: Population, old: Threshold) -> Threshold:
         """The cut of a column by the same rule, for probabilities of a population."""

@@ -59,6 +59,8 @@ class Population:
         if not self.moved:
             return self.known
         near = float(np.clip(self.known, *self.interval))
+        if near == self.estimate:
+            return near
         return float(sigmoid((logit(self.estimate) + logit(near)) / 2))
 
     @property
