@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from decisions_tables import LEARNERS, Floats, Scores, paths, scored, source
+from decisions_tables import LEARNERS, Floats, Scores, hundredths, over_sources, paths, scored, source
 from numpy.typing import NDArray
-from scipy.stats import t
 
 from fbeta import Confusion, Decision, FBeta
 from fbeta.numerals import percent
@@ -103,7 +102,7 @@ def judge(scores: Scores, seed: int) -> Iterable[dict[str, Any]]:
             for way, each in ways.items():
                 counts = Confusion.from_predictions(each.decide(draw.score) * 1.0, draw.truth)
                 row[f"{way}, {name}"] = float(METRICS[name](counts))
-        (found,) = adapted.populations
+        (found,) = adapted.prevalences
         low, high = found.interval
         row |= {"moved": found.moved, "held": low <= draw.truth.mean() <= high}
         row["misfit"] = found.remark is not None and "More than" in found.remark
@@ -149,13 +148,6 @@ def gains_of(draws: list[dict[str, Any]]) -> dict[str, Any]:
 def mean(draws: list[dict[str, Any]], factor: float, way: str, metric: str) -> float:
     """The mean gain over the fixed cut."""
     return float(np.mean([d[f"{way}, {metric}"] - d[f"fixed, {metric}"] for d in draws if d["factor"] == factor]))
-
-
-def over_sources(values: Iterable[float]) -> dict[str, Any]:
-    """A mean over sources and its 95 % interval by Student's t."""
-    x = np.array(list(values))
-    half = float(t.ppf(0.975, x.size - 1) * x.std(ddof=1) / math.sqrt(x.size)) if x.size > 1 else math.nan
-    return {"mean": float(x.mean()), "interval": [float(x.mean()) - half, float(x.mean()) + half]}
 
 
 def summarise(seen: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
@@ -217,7 +209,7 @@ def render(found: dict[str, Any]) -> list[str]:
         lines += ["| metric | odds × | " + " | ".join(ways) + " |", "|---|---|" + "---|" * len(ways)]
         for metric, by_factor in part["gains"].items():
             for factor, row in by_factor.items():
-                shown = " | ".join(_hundredths(row[way]) for way in ways)
+                shown = " | ".join(hundredths(row[way]) for way in ways)
                 lines.append(f"| {metric} | {factor} | {shown} |")
         kept = {metric: x["adapted"] for metric, x in part["share of what knowing gains"].items()}
         lines += [
@@ -248,11 +240,6 @@ def render(found: dict[str, Any]) -> list[str]:
 LEARN_WORDS = "60 % to learn from (logistic regression or boosted trees, out-of-fold scores, a shrunk cut), 40 % later"
 
 
-def _hundredths(x: dict[str, Any]) -> str:
-    low, high = x["interval"]
-    return f"{100 * x['mean']:+.2f} ({100 * low:+.2f} to {100 * high:+.2f})"
-
-
 def summary(found: dict[str, Any]) -> str:
     """What docs/cuts.md says."""
     part, many = found["all"], found["many"]
@@ -265,7 +252,7 @@ def summary(found: dict[str, Any]) -> str:
     ]
     for factor in part["moved"]:
         cells = (part["gains"][metric][factor][way] for metric in METRICS for way in ("adapted", "known"))
-        lines.append(f"| {factor} | " + " | ".join(map(_hundredths, cells)) + " |")
+        lines.append(f"| {factor} | " + " | ".join(map(hundredths, cells)) + " |")
     kept, more = (x["share of what knowing gains"] for x in (part, many))
     lines += [
         "",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -89,3 +91,16 @@ def scored(path: Path, learner: str, repeat: int, rows: int, cache: Path | None)
         held.parent.mkdir(parents=True, exist_ok=True)
         np.savez(held, **vars(found))
     return found
+
+
+def over_sources(values: Iterable[float]) -> dict[str, Any]:
+    """A mean over sources and its 95 % interval by Student's t."""
+    x = np.array(list(values))
+    half = float(t.ppf(0.975, x.size - 1) * x.std(ddof=1) / math.sqrt(x.size)) if x.size > 1 else math.nan
+    return {"mean": float(x.mean()), "interval": [float(x.mean()) - half, float(x.mean()) + half]}
+
+
+def hundredths(x: dict[str, Any]) -> str:
+    """A mean difference and its interval in hundredths."""
+    low, high = x["interval"]
+    return f"{100 * x['mean']:+.2f} ({100 * low:+.2f} to {100 * high:+.2f})"

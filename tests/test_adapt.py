@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from fbeta import MCC, Confusion, Cost, Decision, FBeta, Recall, artifact, tune
 from fbeta.cli import app
-from fbeta.decisions import Population, Sketch
+from fbeta.decisions import Prevalence, Sketch
 from fbeta.sklearn import MetricClassifier, ThresholdClassifier
 from made_up_model import fitted
 
@@ -39,7 +39,7 @@ def f1(d, z, y, metric=None):
 def test_the_share_is_found_and_the_cut_is_that_of_the_population(share):
     d, (z, y) = decision(20_000), drawn(20_000, share, 1)
     new = d.adapt(z)
-    (found,) = new.populations
+    (found,) = new.prevalences
     assert new.moved
     assert new.remark is None
     assert found.interval[0] < share < found.interval[1]
@@ -72,7 +72,7 @@ def test_the_interval_holds_the_share():
     for seed in range(60):
         d = decision(1500, seed=2 * seed)
         z, _ = drawn(400, 0.3, 2 * seed + 1)
-        low, high = d.adapt(z).populations[0].interval
+        low, high = d.adapt(z).prevalences[0].interval
         held += low <= 0.3 <= high
     assert 53 <= held <= 60
 
@@ -110,8 +110,8 @@ def test_a_decision_fitted_on_balanced_rows_is_corrected():
 def test_weights_are_no_evidence():
     z, y = drawn(3000, 0.1)
     new, _ = drawn(1000, 0.3, 1)
-    plain = Decision.fit(z, y, "f1", kind="logit").adapt(new).populations[0]
-    scaled = Decision.fit(z, y, "f1", np.full(3000, 1e-3), kind="logit").adapt(new).populations[0]
+    plain = Decision.fit(z, y, "f1", kind="logit").adapt(new).prevalences[0]
+    scaled = Decision.fit(z, y, "f1", np.full(3000, 1e-3), kind="logit").adapt(new).prevalences[0]
     assert scaled.interval == pytest.approx(plain.interval, rel=1e-6)
     assert scaled.moved
 
@@ -123,6 +123,9 @@ def test_adapting_starts_from_the_labelled_rows_each_time():
     again = Decision.from_dict(json.loads(json.dumps(moved.to_dict())))
     assert again.to_dict() == moved.to_dict()
     assert again.adapt(there).cut.value == moved.adapt(there).cut.value == moved.cut.value
+    assert again.adapt(there).prevalences == moved.prevalences
+    meant = decision(prevalence=0.3).adapt(at_prevalence=0.3)  # the cut is there already, probabilities are not
+    assert meant.probability(back).mean() > 1.5 * d.probability(back).mean()
     returned = again.adapt(back)
     assert not returned.moved
     z = drawn(500, 0.1, 3)[0]
@@ -157,7 +160,7 @@ def test_scores_that_say_nothing_move_nothing():
     found = d.adapt(-drawn(500, 0.4, 1)[0])
     assert not found.moved
     assert "hardly tell the classes apart" in found.remark
-    assert found.populations[0].interval == (0.0, 1.0)
+    assert found.prevalences[0].interval == (0.0, 1.0)
 
 
 def test_columns_follow_each_on_its_own():
@@ -166,7 +169,7 @@ def test_columns_follow_each_on_its_own():
     d = Decision.fit(Z, Y, "f1", kind="logit")
     new = np.stack([drawn(2000, 0.1, 1)[0], drawn(2000, 0.5, 2)[0]], axis=1)
     found = d.adapt(new)
-    assert [p.moved for p in found.populations] == [False, True]
+    assert [p.moved for p in found.prevalences] == [False, True]
     assert found.cuts[0] == d.cuts[0]
     single = Decision.fit(Z[:, 1], Y[:, 1], "f1", kind="logit").adapt(new[:, 1])
     assert found.cuts[1].value == single.cut.value
@@ -217,22 +220,22 @@ def test_what_has_no_one_share():
         ({"budget": -3}, "zero or more"),
     ],
 )
-def test_what_is_no_memory(change, says):
+def test_what_are_no_kept_rows(change, says):
     data = decision(400).to_dict()
-    data["memory"] |= change
+    data["kept"] |= change
     with pytest.raises(ValueError, match=says):
         Decision.from_dict(data)
 
 
 @pytest.mark.parametrize("name", ["tp", "scores", "ends"])
-def test_a_memory_that_does_not_count_rows(name):
+def test_kept_rows_that_do_not_count(name):
     data = decision(400).to_dict()
-    rows = data["memory"]["rows"][0]
+    rows = data["kept"]["rows"][0]
     for values in (rows[name][::-1], [*rows[name][:-1], float("nan")], rows[name][1:]):
-        with pytest.raises(ValueError, match="its memory"):
-            Decision.from_dict(data | {"memory": data["memory"] | {"rows": [rows | {name: values}]}})
+        with pytest.raises(ValueError, match="rows it kept"):
+            Decision.from_dict(data | {"kept": data["kept"] | {"rows": [rows | {name: values}]}})
     with pytest.raises(ValueError, match="share of positives is none"):
-        Population.from_dict(Population(0.1, 1.5, (0.0, 1.0)).to_dict())
+        Prevalence.from_dict(Prevalence(0.1, 1.5, (0.0, 1.0)).to_dict())
 
 
 def test_a_sketch_says_what_the_rows_do():
@@ -245,7 +248,7 @@ def test_a_sketch_says_what_the_rows_do():
     assert merged.cut.value == pytest.approx(whole.cut.value, abs=0.02)
     labelled = Sketch(kind="logit").add(z, y)
     found = labelled.adapt(Sketch(kind="logit").add(later))
-    assert found.estimate == pytest.approx(whole.populations[0].estimate, rel=0.05)
+    assert found.estimate == pytest.approx(whole.prevalences[0].estimate, rel=0.05)
     assert not labelled.adapt(Sketch(kind="logit").add(drawn(20_000, 0.1, 2)[0])).moved
     with pytest.raises(ValueError, match="same bins"):
         labelled.adapt(Sketch().add(expit(later)))
@@ -284,13 +287,13 @@ def test_estimators_of_labels_follow():
     model = ThresholdClassifier(LogisticRegression(max_iter=500), "f1", average="macro", random_state=0).fit(X, Y)
     kept = np.flatnonzero((Y[:, 0] == 1) | (np.arange(900) % 10 == 0))
     found = model.adapt(X[kept]).decision_
-    assert found.populations[0].moved
+    assert found.prevalences[0].moved
     assert found.prevalence.shape == (3,)
 
 
 def test_a_file_is_predicted_in_two_passes(tmp_path):
     model = fitted(loss="bce")
-    assert np.isfinite(model.decision.memory.rows[0].scores).all()
+    assert np.isfinite(model.decision.kept.rows[0].scores).all()
     path = tmp_path / "model.fbeta"
     artifact.save(model, path)
     rng = np.random.default_rng(5)

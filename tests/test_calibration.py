@@ -9,8 +9,8 @@ from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 
 from fbeta import MCC, Confusion, Cost, Decision, FBeta, tune
-from fbeta.decisions import Calibration, Platt, Steps, calibrate
-from fbeta.decisions.calibration import Rows, fit_platt
+from fbeta.decisions import Calibrator, Platt, Steps, calibrate
+from fbeta.decisions.calibration import LabelledRows, fit_platt
 from fbeta.decisions.calibration_choice import Beta, Isotonic, deal, fit_beta, fit_isotonic, log_loss
 
 
@@ -21,7 +21,7 @@ def drawn(n, curve, seed=0):
 
 
 def known(z, y, parts=1000, kind="logit"):
-    return Rows.of(Steps.of(z, y, kind=kind), parts)
+    return LabelledRows.of(Steps.of(z, y, kind=kind), parts)
 
 
 def table(outlying, seed, n=4000, positives=60):
@@ -44,7 +44,7 @@ def test_beta_calibration_finds_its_two_slopes():
 def test_isotonic_is_the_one_of_scikit_learn():
     z, y = drawn(900, lambda z: z)
     steps = Steps.of(z, y, kind="logit")
-    found = fit_isotonic(Rows.of(steps, 10**6))
+    found = fit_isotonic(LabelledRows.of(steps, 10**6))
     peer = IsotonicRegression().fit(z, y).predict(z)
     # Ours draws each pool to the share of all rows by one row, and then lets none fall.
     pools = [peer == level for level in np.unique(peer)]
@@ -135,7 +135,7 @@ def test_curves_rise_everywhere_and_far_beyond(made, scale):
     assert np.array_equal(curve.log_odds([np.inf, -np.inf]), [np.inf, -np.inf])
     higher = curve.raised(0.7)
     np.testing.assert_allclose(higher.log_odds(x) - curve.log_odds(x), 0.7)
-    assert Calibration.from_dict(json.loads(json.dumps(curve.to_dict()))) == curve
+    assert Calibrator.from_dict(json.loads(json.dumps(curve.to_dict()))) == curve
 
 
 def test_few_rows_one_class_and_equal_scores():
@@ -156,7 +156,7 @@ def test_few_rows_one_class_and_equal_scores():
 )
 def test_what_is_no_calibration(data, says):
     with pytest.raises(ValueError, match=says):
-        Calibration.from_dict(data)
+        Calibrator.from_dict(data)
     d = Decision.fit([0.9, 0.1], [1, 0], "f1", kind="logit", rule="exact").to_dict() | {"calibration": [data]}
     with pytest.raises(ValueError, match=says):
         Decision.from_dict(d)

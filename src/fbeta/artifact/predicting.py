@@ -15,7 +15,7 @@ from polars.io.plugins import register_io_source
 
 from fbeta.artifact.model import Model, New
 from fbeta.data import get, is_path, load_table
-from fbeta.decisions import Population, Sketch
+from fbeta.decisions import Prevalence, Sketch
 from fbeta.learners.crossfit import Array
 from fbeta.metrics import Confusion
 from fbeta.tables import TableError, stream
@@ -46,7 +46,7 @@ class Predicted:
     rows: int
     positives: int
     counts: Confusion | None = None
-    population: Population | None = None
+    population: Prevalence | None = None
 
 
 def predict(
@@ -86,7 +86,7 @@ def predict(
     population = None
     if adapt is not False:
         model = _adapted(model, source, adapt, new, delimiter)
-        (population,) = model.decision.populations
+        (population,) = model.decision.prevalences
     pieces = _pieces(model, source, tuple(dict.fromkeys(keep)), score, delimiter)
     with contextlib.closing(pieces), naming(to or "the standard output"), _writer(to) as write:
         rows, positives, counts = 0, 0, np.zeros(4)

@@ -1,11 +1,11 @@
 """How to decide by a metric: the exact best cut, rules that do better with few positives, calibrated decisions."""
 
 from fbeta.decisions import rules
-from fbeta.decisions.calibration import Calibration, Platt
+from fbeta.decisions.calibration import Calibrator, Platt
 from fbeta.decisions.calibration_choice import calibrate
 from fbeta.decisions.decision import Decision
 from fbeta.decisions.interval import Interval
-from fbeta.decisions.population import Population
+from fbeta.decisions.prevalence import Prevalence
 from fbeta.decisions.rules import Rule, as_rule
 from fbeta.decisions.sketch import Sketch
 from fbeta.decisions.steps import Steps, curve
@@ -13,11 +13,11 @@ from fbeta.decisions.threshold import Threshold
 from fbeta.decisions.tuning import tune
 
 __all__ = [
-    "Calibration",
+    "Calibrator",
     "Decision",
     "Interval",
     "Platt",
-    "Population",
+    "Prevalence",
     "Rule",
     "Sketch",
     "Steps",

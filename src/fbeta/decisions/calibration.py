@@ -39,14 +39,14 @@ def sigmoid(z: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Calibration(ABC):
+class Calibrator(ABC):
     """How scores become probabilities: a rising curve of log odds, as plain data.
 
     `of_logits`: the scores are probabilities, and the curve is one of their logits. Scores beyond `low` and `high`
     hardly count for more than these: so far out there were too few rows to learn from.
     """
 
-    registry: ClassVar[dict[str, type[Calibration]]] = {}
+    registry: ClassVar[dict[str, type[Calibrator]]] = {}
 
     _: KW_ONLY
     of_logits: bool = False
@@ -55,7 +55,7 @@ class Calibration(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        Calibration.registry[cls.__name__.lower()] = cls
+        Calibrator.registry[cls.__name__.lower()] = cls
 
     @abstractmethod
     def curve(self, x: Vector) -> Vector:
@@ -93,10 +93,10 @@ class Calibration(ABC):
         return {name: value for name, value in data.items() if value not in (np.inf, -np.inf)}
 
     @staticmethod
-    def from_dict(data: Mapping[str, Any]) -> Calibration:
+    def from_dict(data: Mapping[str, Any]) -> Calibrator:
         """Read `to_dict` back; ValueError for anything else."""
         options = {name: _plain(value) for name, value in data.items() if name not in ("name", "of_logits")}
-        made = Calibration.registry[str(data.get("name", "platt"))](
+        made = Calibrator.registry[str(data.get("name", "platt"))](
             **options, of_logits=bool(data.get("of_logits", False))
         )
         made.check()
@@ -107,7 +107,7 @@ class Calibration(ABC):
 
 
 @dataclass(frozen=True)
-class Platt(Calibration):
+class Platt(Calibrator):
     r"""A calibrated probability of a score: p = sigmoid(slope·x + offset), rising in the score.
 
     .. math:: p = \frac1{1 + e^{-(a x + b)}}, \qquad x = s, \text{ or } \operatorname{logit} s
@@ -141,11 +141,11 @@ class Platt(Calibration):
     @classmethod
     def fit(cls, steps: Steps) -> Platt:
         """Maximise the likelihood by Newton steps, halved until they help."""
-        return fit_platt(Rows.of(steps, PARTS))
+        return fit_platt(LabelledRows.of(steps, PARTS))
 
 
 @dataclass(frozen=True)
-class Rows:
+class LabelledRows:
     """What a calibration learns from: scores from the top (or their logits), and how many rows of each class they are.
 
     In rows, not in weight: weights that sum to one are not one row, and must not be smoothed as such. One number of
@@ -185,7 +185,7 @@ class Rows:
         return (low, high) if low < high else (-np.inf, np.inf)
 
 
-def fit_platt(rows: Rows, limits: tuple[float, float] = (-np.inf, np.inf)) -> Platt:
+def fit_platt(rows: LabelledRows, limits: tuple[float, float] = (-np.inf, np.inf)) -> Platt:
     """A line through the log odds; scores beyond the limits count as these."""
     x = np.clip(rows.x, *limits)
     common: Any = {"of_logits": rows.kind == "probability", "low": limits[0], "high": limits[1]}
@@ -203,7 +203,7 @@ def fit_platt(rows: Rows, limits: tuple[float, float] = (-np.inf, np.inf)) -> Pl
     return Platt(float(a / spread), float(b - a * centre / spread), **common)
 
 
-def most_likely(rows: Rows, design: Vector) -> Vector:
+def most_likely(rows: LabelledRows, design: Vector) -> Vector:
     """The log odds, linear in the design, that are most likely: Newton steps, halved until they help."""
     hit, miss = rows.hit, rows.miss
     n1, n0, mass = hit.sum(), miss.sum(), hit + miss

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from fbeta.decisions.calibration import FLAT, MOST, Calibration, Rows, fit_platt, logit, most_likely
+from fbeta.decisions.calibration import FLAT, MOST, Calibrator, LabelledRows, fit_platt, logit, most_likely
 from fbeta.decisions.inputs import Vector
 from fbeta.decisions.steps import Steps
 
@@ -19,7 +19,7 @@ BENT, CURVED = 50, 200
 
 
 @dataclass(frozen=True)
-class Beta(Calibration):
+class Beta(Calibrator):
     r"""Beta calibration: log odds with one slope far below ½ and another one far above.
 
     .. math:: \operatorname{logit} p = a \log s - b \log(1 - s) + c = a x + (b - a) \log(1 + e^x) + c, \qquad
@@ -52,7 +52,7 @@ class Beta(Calibration):
 
 
 @dataclass(frozen=True)
-class Isotonic(Calibration):
+class Isotonic(Calibrator):
     r"""The rising curve that fits best, whatever its form: steps of pooled rows, joined by lines.
 
     .. math:: \max_{p_1 \le p_2 \le \dots} \sum_i y_i \log p_i + (1 - y_i) \log (1 - p_i)
@@ -88,7 +88,7 @@ class Isotonic(Calibration):
             raise ValueError("its calibration is no rising curve")
 
 
-def calibrate(steps: Steps) -> Calibration:
+def calibrate(steps: Steps) -> Calibrator:
     """The calibration that rows ask for, by the log loss of rows held out.
 
     Platt scaling of all scores, or of those that have enough of their class beside them (a few outlying ones would
@@ -97,8 +97,8 @@ def calibrate(steps: Steps) -> Calibration:
     >>> calibrate(Steps.of([0.9, 0.8, 0.3, 0.1] * 9, [1, 1, 0, 0] * 9, kind="probability"))([0.1, 0.9]).round()
     array([0., 1.])
     """
-    rows = Rows.of(steps, PARTS)
-    fits: list[Callable[[Rows], Calibration]] = [fit_platt, lambda part: fit_platt(part, part.limits)]
+    rows = LabelledRows.of(steps, PARTS)
+    fits: list[Callable[[LabelledRows], Calibrator]] = [fit_platt, lambda part: fit_platt(part, part.limits)]
     if rows.rarer >= BENT and rows.kind != "score":  # a bend at 0 means something for logits only
         fits.append(fit_beta)
     if rows.rarer >= CURVED:
@@ -110,7 +110,7 @@ def calibrate(steps: Steps) -> Calibration:
     return fits[int(np.argmin(losses))](rows)
 
 
-def deal(rows: Rows) -> list[tuple[Rows, Rows]]:
+def deal(rows: LabelledRows) -> list[tuple[LabelledRows, LabelledRows]]:
     """Most rows to learn from, and the others; dealt at random, but the same every time."""
     rng, parts = np.random.default_rng(0), []
     for mass in (rows.hit, rows.miss):
@@ -120,13 +120,13 @@ def deal(rows: Rows) -> list[tuple[Rows, Rows]]:
     return [(replace(rows, hit=rows.hit - a, miss=rows.miss - b), replace(rows, hit=a, miss=b)) for a, b in each]
 
 
-def log_loss(rows: Rows, calibration: Calibration) -> float:
+def log_loss(rows: LabelledRows, calibration: Calibrator) -> float:
     """What the rows cost, in all."""
     z = replace(calibration, of_logits=False).log_odds(rows.x)
     return float(rows.hit @ np.logaddexp(0.0, -z) + rows.miss @ np.logaddexp(0.0, z))
 
 
-def fit_beta(rows: Rows) -> Calibration:
+def fit_beta(rows: LabelledRows) -> Calibrator:
     """Two slopes within the limits; where one of them falls, the line."""
     low, high = rows.limits
     x = np.clip(rows.x, low, high)
@@ -137,7 +137,7 @@ def fit_beta(rows: Rows) -> Calibration:
     return Beta(*map(float, (a, a + change, c)), of_logits=rows.kind == "probability", low=low, high=high)
 
 
-def fit_isotonic(rows: Rows) -> Isotonic:
+def fit_isotonic(rows: LabelledRows) -> Isotonic:
     """Pool neighbours that do not rise; a pool's share is drawn to all rows' by one row."""
     mass = rows.hit + rows.miss
     pools: list[list[float]] = []  # rows, positives, sum of scores

@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fbeta.decisions.calibration import FLAT, Calibration, Platt, logit, sigmoid
+from fbeta.decisions.calibration import FLAT, Calibrator, Platt, logit, sigmoid
 from fbeta.decisions.calibration_choice import calibrate
 from fbeta.decisions.classes import Gains, best_gains
 from fbeta.decisions.inputs import KINDS, Vector, read_array, read_kind
-from fbeta.decisions.memory import Memory
-from fbeta.decisions.population import Population
+from fbeta.decisions.kept_rows import KeptRows
+from fbeta.decisions.prevalence import Prevalence
 from fbeta.decisions.rules import Constant, Rule
 from fbeta.decisions.rules.constant import USUAL
 from fbeta.decisions.sketch import Sketch
@@ -35,8 +35,8 @@ class Decision:
 
     `calibration` is g, a rising curve of log odds, `cuts` holds c and what is known about it (a `Threshold` of
     probabilities), one of each per column. Among several classes that exclude each other the one with the largest
-    value to the metric is called, see `Gains`. `memory` are the labelled rows in short, from which `adapt` chooses the
-    cuts again for a population with another share of positives; what it found is in `populations`.
+    value to the metric is called, see `Gains`. `kept` are the labelled rows in short, from which `adapt` chooses the
+    cuts again for a population with another share of positives; what it found is in `prevalences`.
 
     Shape: fitted on scores ``(n,)`` it takes and gives ``(n,)``, fitted on ``(n, K)`` it takes and gives ``(n, K)``.
 
@@ -50,13 +50,13 @@ class Decision:
     """
 
     kind: str
-    calibration: tuple[Calibration, ...]
+    calibration: tuple[Calibrator, ...]
     cuts: tuple[Threshold, ...]
     metric: Metric | None = None
     gains: Gains | None = None
     several: bool = False
-    memory: Memory | None = None
-    populations: tuple[Population, ...] = ()
+    kept: KeptRows | None = None
+    prevalences: tuple[Prevalence, ...] = ()
 
     @classmethod
     def fit(
@@ -68,7 +68,7 @@ class Decision:
         *,
         kind: str | None = None,
         rule: Rule | str = "shrunk",
-        calibration: str | Sequence[Calibration] = "auto",
+        calibration: str | Sequence[Calibrator] = "auto",
         average: str = "macro",
         exclusive: bool = False,
         **constraints: Any,
@@ -108,7 +108,7 @@ class Decision:
         for curve, column, truth in zip(curves, p.T, y.T, strict=True):
             each = _own(curve, kind) if own else rule
             cuts.append(tune(column, truth, goal, w, kind="probability", rule=each, **constraints))
-        return cls(kind, curves, tuple(cuts), goal, None, several, Memory.of(cuts, constraints))
+        return cls(kind, curves, tuple(cuts), goal, None, several, KeptRows.of(cuts, constraints))
 
     @property
     def cut(self) -> Threshold:
@@ -167,7 +167,7 @@ class Decision:
 
         .. math:: \log\frac{p'}{1 - p'} = \log\frac{p}{1 - p} + \log\frac{\pi'/(1-\pi')}{\pi/(1-\pi)}
 
-        The share π' is estimated from the scores of new rows, see `find_population`. Where it did not move by more
+        The share π' is estimated from the scores of new rows, see `find_prevalence`. Where it did not move by more
         than chance, nothing changes; else all probabilities move, and the cut is chosen again by the same rule and
         under the same constraints, for labelled rows weighed to that share. `moved`, `prevalence`, `remark` and
         `explain` say what was found. It takes the scores of each class for unchanged, and says so where they are not.
@@ -188,7 +188,7 @@ class Decision:
 
         Reference: [saerens2002]
         """
-        if self.memory is None:
+        if self.kept is None:
             raise ValueError(
                 "adapt moves the share of positives of columns that were cut one by one; classes that exclude each "
                 "other, cuts for pooled counts (micro) and cuts made by hand have none."
@@ -198,17 +198,17 @@ class Decision:
         columns = range(len(self.cuts))
         if at_prevalence is not None:
             shares = np.broadcast_to(np.asarray(at_prevalence, dtype=np.float64), len(self.cuts))
-            found = [self.memory.given(k, check_prevalence(float(shares[k]))) for k in columns]
+            found = [self.kept.given(k, check_prevalence(float(shares[k]))) for k in columns]
         else:
             odds, weight = self._new_rows(scores)
-            found = [self.memory.find(k, odds[:, k] - self._raised(k), weight, self.cuts[k]) for k in columns]
+            found = [self.kept.find(k, odds[:, k], weight, self.cuts[k], self._raised(k)) for k in columns]
         curves, cuts = list(self.calibration), list(self.cuts)
         for k, population in enumerate(found):
-            here = self.cuts[k].prevalence
-            if population.prevalence != (self.memory.share(k) if here is None else here):
+            here = self.kept.share(k) if self.cuts[k].prevalence is None else self.cuts[k].prevalence
+            if (population.value, population.raised) != (here, self._raised(k)):
                 curves[k] = curves[k].raised(population.raised - self._raised(k))
-                cuts[k] = self.memory.cut(k, population, self.cuts[k])
-        return replace(self, calibration=tuple(curves), cuts=tuple(cuts), populations=tuple(found))
+                cuts[k] = self.kept.cut(k, population, self.cuts[k])
+        return replace(self, calibration=tuple(curves), cuts=tuple(cuts), prevalences=tuple(found))
 
     def _new_rows(self, scores: Any) -> tuple[Vector, Vector | None]:
         """Log odds ``(n, K)`` of new rows, and how many of each there are."""
@@ -224,28 +224,28 @@ class Decision:
         return (odds if self.several else odds[:, None]), None
 
     def _raised(self, column: int) -> float:
-        return self.populations[column].raised if self.populations else 0.0
+        return self.prevalences[column].raised if self.prevalences else 0.0
 
     @property
     def moved(self) -> bool:
         """Whether `adapt` found another share of positives, in any column."""
-        return any(population.moved for population in self.populations)
+        return any(population.moved for population in self.prevalences)
 
     @property
     def prevalence(self) -> Any:
         """The share of positives that is decided for: a number, or one per column; None where it is not known."""
-        if not self.populations and self.memory is None:
+        if not self.prevalences and self.kept is None:
             return None
-        found = [p.prevalence for p in self.populations]
-        if not found and self.memory is not None:
-            known = [self.memory.share(k) for k in range(len(self.cuts))]
+        found = [p.value for p in self.prevalences]
+        if not found and self.kept is not None:
+            known = [self.kept.share(k) for k in range(len(self.cuts))]
             found = [k if c.prevalence is None else float(c.prevalence) for k, c in zip(known, self.cuts, strict=True)]
         return np.array(found) if self.several else found[0]
 
     @property
     def remark(self) -> str | None:
         """What speaks against what `adapt` found, in words, or None."""
-        said = [(k, p.remark) for k, p in enumerate(self.populations) if p.remark is not None]
+        said = [(k, p.remark) for k, p in enumerate(self.prevalences) if p.remark is not None]
         return " ".join(f"Column {k}: {text}" if self.several else text for k, text in said) or None
 
     def explain(self) -> str:
@@ -265,7 +265,7 @@ class Decision:
                 known = f": {title(cut.metric)} {fixed(cut.score)} on the rows that chose the cut{ends}"
             said.append(f"Column {k}: {where}{known}." if self.several else f"{where.capitalize()}{known}.")
             said += [cut.warning] if cut.warning else []
-            said += [self.populations[k].explain()] if self.populations else []
+            said += [self.prevalences[k].explain()] if self.prevalences else []
         return "\n".join(said)
 
     def to_dict(self) -> dict[str, Any]:
@@ -277,8 +277,8 @@ class Decision:
             "metric": None if self.metric is None else str(self.metric),
             "gains": None if self.gains is None else [self.gains.gain.tolist(), self.gains.offset.tolist()],
             "several": self.several,
-            "memory": None if self.memory is None else self.memory.to_dict(),
-            "populations": [population.to_dict() for population in self.populations],
+            "kept": None if self.kept is None else self.kept.to_dict(),
+            "prevalences": [population.to_dict() for population in self.prevalences],
         }
 
     @classmethod
@@ -286,37 +286,37 @@ class Decision:
         """Read `to_dict` back; ValueError for anything else. A user's function as metric comes back as None."""
         try:
             kind, several = str(data["kind"]), bool(data["several"])
-            curves = tuple(Calibration.from_dict(c) for c in data["calibration"])
+            curves = tuple(Calibrator.from_dict(c) for c in data["calibration"])
             cuts = tuple(Threshold.from_dict(c) for c in data["cuts"])
             gains = data.get("gains")
             values = None if gains is None else Gains(*(np.array(x, dtype=np.float64) for x in gains))
-            kept, found = data.get("memory"), data.get("populations", ())
-            memory = None if kept is None else Memory.from_dict(kept)
-            populations = tuple(map(Population.from_dict, found))
+            held, found = data.get("kept"), data.get("prevalences", ())
+            kept = None if held is None else KeptRows.from_dict(held)
+            prevalences = tuple(map(Prevalence.from_dict, found))
         except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"this is no decision ({error!r:.80})") from error
         if kind not in KINDS or len(curves) != len(cuts) or not cuts or (len(cuts) > 1 and not several):
             raise ValueError("its decision is incomplete")
         if any(curve.of_logits != (kind == "probability") for curve in curves):
             raise ValueError("its calibration is for other scores")
-        if len(populations) not in (0, len(cuts)) or (memory is not None and len(memory.rows) != len(cuts)):
-            raise ValueError("its memory is of other columns")
+        if len(prevalences) not in (0, len(cuts)) or (kept is not None and len(kept.rows) != len(cuts)):
+            raise ValueError("the rows it kept are of other columns")
         if any(np.ndim(cut.value) or math.isnan(cut.value) for cut in cuts):
             raise ValueError("its cut is no number")
         if values is not None and not (several and values.gain.shape == values.offset.shape == (len(cuts),)):
             raise ValueError("its gains do not fit its classes")
-        return cls(kind, curves, cuts, cuts[0].metric, values, several, memory, populations)
+        return cls(kind, curves, cuts, cuts[0].metric, values, several, kept, prevalences)
 
 
-def _own(curve: Calibration, kind: str) -> Constant:
+def _own(curve: Calibrator, kind: str) -> Constant:
     if kind not in USUAL:
         raise ValueError("Scores of kind 'score' have no boundary of their own; use another rule.")
     return Constant(float(curve(USUAL[kind])))
 
 
 def _calibrated(
-    calibration: str | Sequence[Calibration], s: Vector, y: NDArray[Any], w: NDArray[Any] | None, kind: str
-) -> tuple[Calibration, ...]:
+    calibration: str | Sequence[Calibrator], s: Vector, y: NDArray[Any], w: NDArray[Any] | None, kind: str
+) -> tuple[Calibrator, ...]:
     of_logits = kind == "probability"
     if not isinstance(calibration, str):
         return tuple(replace(curve, of_logits=of_logits) for curve in calibration)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from fbeta.decisions.calibration import sigmoid
 from fbeta.decisions.inputs import Vector, read_rows
-from fbeta.decisions.population import Population, find_population
+from fbeta.decisions.prevalence import Prevalence, find_prevalence
 from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.rules import Rule, as_rule
 from fbeta.decisions.steps import Binned, rows_per_weight, score_cells
@@ -113,10 +113,10 @@ class Sketch:
         constraints = Constraints.read(subject_to, budget)
         return as_rule(rule).threshold(Problem.read(self.steps, metric, constraints, prevalence))
 
-    def adapt(self, new: Sketch, cut: float = np.inf) -> Population:
-        """The share of positives among new rows, from their scores alone: see `find_population`.
+    def adapt(self, new: Sketch, cut: float = np.inf) -> Prevalence:
+        """The share of positives among new rows, from their scores alone: see `find_prevalence`.
 
-        ``tune(…, prevalence=whole.adapt(new).prevalence)`` is the cut for them. `cut`, of the same scores as those in
+        ``tune(…, prevalence=whole.adapt(new).value)`` is the cut for them. `cut`, of the same scores as those in
         the sketch, gives the cross-check by its confusion matrix.
 
         >>> rng = np.random.default_rng(0)
@@ -127,7 +127,7 @@ class Sketch:
         if new._grid != self._grid:
             raise ValueError(f"Only sketches with the same bins can be compared; got {self} and {new}.")
         scores, rows = new.rows
-        return find_population(self.steps, scores, rows, cut)
+        return find_prevalence(self.steps, scores, rows, cut)
 
     @property
     def rows(self) -> tuple[Vector, Vector]:

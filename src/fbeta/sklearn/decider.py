@@ -14,7 +14,7 @@ from sklearn.utils import check_consistent_length, check_random_state, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from fbeta.decisions import Calibration, Decision, Threshold
+from fbeta.decisions import Calibrator, Decision, Threshold
 from fbeta.learners.crossfit import Array, take
 from fbeta.metrics import as_metric
 from fbeta.sklearn.labels import Labels, inner_folds, read_weight, read_y
@@ -176,7 +176,7 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return {name: value for name, value in asked.items() if value is not None}
 
     def _decide(
-        self, scores: Array, target: Array, weight: Array | None, calibration: str | Sequence[Calibration]
+        self, scores: Array, target: Array, weight: Array | None, calibration: str | Sequence[Calibrator]
     ) -> None:
         """Fit `decision_` on rows that the models of these scores never saw."""
         self.labels_.check_both(target)

@@ -31,15 +31,15 @@ WIDE = 1.96
 
 
 @dataclass(frozen=True)
-class Population:
+class Prevalence:
     """What is known of the share of positives among the rows to decide.
 
     `known` is the share among the labelled rows, `estimate` (with a 95 % `interval`) that among the new ones, `counted`
     a cross-check: what the confusion matrix of the cut makes of the number of rows called. `moved` says whether the
     estimate differs from the known share by more than chance, `remark` what speaks against it, in words, or None.
 
-    >>> found = Population(0.1, 0.3, (0.2, 0.4), 0.28, moved=True)
-    >>> round(found.prevalence, 3), Population(0.1, 0.11, (0.08, 0.15)).prevalence
+    >>> found = Prevalence(0.1, 0.3, (0.2, 0.4), 0.28, moved=True)
+    >>> round(found.value, 3), Prevalence(0.1, 0.11, (0.08, 0.15)).value
     (0.247, 0.1)
     """
 
@@ -51,7 +51,7 @@ class Population:
     remark: str | None = None
 
     @property
-    def prevalence(self) -> float:
+    def value(self) -> float:
         """The share of positives to decide by: where it moved, the estimate, drawn to the known share as it is unsure.
 
         Halfway, in log odds, from the estimate to the end of its interval that is nearer to the known share.
@@ -66,12 +66,12 @@ class Population:
     @property
     def raised(self) -> float:
         """How much higher than among the labelled rows all log odds are."""
-        return float(logit(self.prevalence) - logit(self.known)) if self.moved else 0.0
+        return float(logit(self.value) - logit(self.known)) if self.moved else 0.0
 
     def explain(self) -> str:
         """What was found, in words.
 
-        >>> Population(0.1, 0.3, (0.25, 0.35), moved=True).explain()
+        >>> Prevalence(0.1, 0.3, (0.25, 0.35), moved=True).explain()
         'The share of positives moved from 10.00 % to 30.00 % (95 % interval 25.00 % to 35.00 %).'
         """
         ends = " to ".join(map(percent, self.interval))
@@ -100,7 +100,7 @@ class Population:
         return cls(known, estimate, (low, high), counted, bool(data["moved"]), None if remark is None else str(remark))
 
 
-def find_population(rows: Binned, scores: Vector, weight: Vector | None = None, cut: float = np.inf) -> Population:
+def find_prevalence(rows: Binned, scores: Vector, weight: Vector | None = None, cut: float = np.inf) -> Prevalence:
     r"""The share of positives among new rows, by maximum likelihood on calibrated probabilities, and its interval.
 
     .. math:: \hat\pi = \arg\max_\pi \sum_j \log\big(1 + \pi (r_j - 1)\big), \qquad
@@ -136,7 +136,7 @@ def find_population(rows: Binned, scores: Vector, weight: Vector | None = None, 
     remarks = filter(None, [few_positives(rows.positive_rows), said or known.misfit(new, count, share)])
     interval = max(0.0, min(low, share)), min(1.0, max(high, share))
     counted = known.counted(rows.index(cut), new)
-    return Population(known.share, share, interval, counted, bool(moved), " ".join(remarks) or None)
+    return Prevalence(known.share, share, interval, counted, bool(moved), " ".join(remarks) or None)
 
 
 def _check(rows: Binned, scores: Vector, weight: Vector | None) -> None:

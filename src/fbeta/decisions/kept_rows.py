@@ -10,7 +10,7 @@ import numpy as np
 
 from fbeta.decisions.calibration import MOST, logit, sigmoid
 from fbeta.decisions.inputs import Vector
-from fbeta.decisions.population import Population, find_population
+from fbeta.decisions.prevalence import Prevalence, find_prevalence
 from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.rules import as_rule
 from fbeta.decisions.steps import Binned
@@ -23,7 +23,7 @@ FARTHEST = 1e9
 
 
 @dataclass(frozen=True)
-class Memory:
+class KeptRows:
     """Labelled rows of each column in parts by log odds, and the constraints that its cut was chosen under."""
 
     rows: tuple[Binned, ...]
@@ -43,19 +43,19 @@ class Memory:
         rows = self.rows[column]
         return rows.positives / (rows.positives + rows.negatives)
 
-    def given(self, column: int, prevalence: float) -> Population:
+    def given(self, column: int, prevalence: float) -> Prevalence:
         """A population whose share is known."""
         known = self.share(column)
-        return Population(known, prevalence, (prevalence, prevalence), moved=prevalence != known)
+        return Prevalence(known, prevalence, (prevalence, prevalence), moved=prevalence != known)
 
-    def find(self, column: int, log_odds: Vector, weight: Vector | None, cut: Threshold) -> Population:
-        """The population that rows without labels come from."""
+    def find(self, column: int, log_odds: Vector, weight: Vector | None, cut: Threshold, raised: float) -> Prevalence:
+        """The population that rows without labels come from; their log odds and the cut are raised by so much."""
         at = float(logit(cut.value, 1e-300)) if np.isfinite(cut.value) else float(cut.value)
-        return find_population(self.rows[column], np.clip(log_odds, -FARTHEST, FARTHEST), weight, at)
+        return find_prevalence(self.rows[column], np.clip(log_odds - raised, -FARTHEST, FARTHEST), weight, at - raised)
 
-    def cut(self, column: int, population: Population, old: Threshold) -> Threshold:
+    def cut(self, column: int, population: Prevalence, old: Threshold) -> Threshold:
         """The cut of a column by the same rule, for probabilities of a population."""
-        rows, share = self.rows[column], population.prevalence
+        rows, share = self.rows[column], population.value
         totals = rows.positives, rows.negatives
         there = rows.at_prevalence(share)
         # Another share brings no rows: those at hand are as many as before.
@@ -107,10 +107,10 @@ def _read_rows(data: Mapping[str, Any]) -> Binned:
     n = scores.size
     sound = scores.shape == (n,) and ends.shape == (n - 1,) and tp.shape == fp.shape == called.shape == (n + 1,)
     if not (sound and n and all(np.abs(x).max(initial=0.0) <= MOST for x in (scores, ends, tp, fp, called))):
-        raise ValueError("its memory has no such shape")
+        raise ValueError("the rows it kept have no such shape")
     rising = (np.diff(x).min(initial=0.0) >= 0 and x[0] == 0 for x in (tp, fp, called))
     falling = np.diff(scores).max(initial=0.0) <= 0 and np.diff(ends).max(initial=0.0) <= 0
     if not (all(rising) and falling and 0 < hits <= MOST and 0 < misses <= MOST):
-        raise ValueError("its memory does not count rows")
+        raise ValueError("the counts of the rows it kept do not rise")
     counts = tp, fp, called.astype(np.int64)
     return Binned(scores, *counts, (hits, misses), kind="logit", ends=np.append(ends, -np.inf))
