@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from fbeta import MCC, Confusion, Cost, Decision, FBeta, Recall, artifact, tune
 from fbeta.cli import app
-from fbeta.decisions import Prevalence, Sketch
+from fbeta.decisions import Platt, Prevalence, Sketch
 from fbeta.sklearn import MetricClassifier, ThresholdClassifier
 from made_up_model import fitted
 
@@ -123,7 +123,7 @@ def test_adapting_starts_from_the_labelled_rows_each_time():
     again = Decision.from_dict(json.loads(json.dumps(moved.to_dict())))
     assert again.to_dict() == moved.to_dict()
     assert again.adapt(there).cut.value == moved.adapt(there).cut.value == moved.cut.value
-    assert again.adapt(there).prevalences == moved.prevalences
+    assert again.adapt(there).prevalences[0].interval == moved.prevalences[0].interval
     meant = decision(prevalence=0.3).adapt(at_prevalence=0.3)  # the cut is there already, probabilities are not
     assert meant.probability(back).mean() > 1.5 * d.probability(back).mean()
     returned = again.adapt(back)
@@ -214,10 +214,12 @@ def test_what_has_no_one_share():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"rows": []}, "other columns"),
+        ({"rows": [], "seen": []}, "other columns"),
         ({"rows": [{"scores": [1.0], "ends": [2.0], "tp": [0, 1], "fp": [0, 1], "called": [0, 2]}]}, "no decision"),
         ({"rows": [{"scores": [], "ends": [], "tp": [0], "fp": [0], "called": [0]}]}, "no decision|no such shape"),
         ({"budget": -3}, "zero or more"),
+        ({"seen": [[1.0, 0.0]]}, "no range"),
+        ({"seen": []}, "no range"),
     ],
 )
 def test_what_are_no_kept_rows(change, says):
@@ -324,3 +326,13 @@ def test_a_file_is_predicted_in_two_passes(tmp_path):
     )
     assert refused.exit_code != 0
     assert "reads the rows twice" in refused.output
+
+
+def test_scores_of_another_model_are_refused_whatever_the_calibration():
+    """A calibration that hardly counts scores beyond its limits must not hide them."""
+    z, y = drawn(4000, 0.1)
+    d = Decision.fit(z, y, "f1", kind="logit", calibration=[Platt(1.0, 0.0, low=-6.0, high=2.0)])
+    for other in (z + 40, -30 + z, expit(z) * 1e3):
+        with pytest.raises(ValueError, match="lie outside of all that were seen"):
+            d.adapt(other)
+    assert not d.adapt(z).moved

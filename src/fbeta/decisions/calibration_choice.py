@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fbeta.decisions.calibration import FLAT, MOST, Calibrator, LabelledRows, fit_platt, logit, most_likely
+from fbeta.decisions.calibration import FLAT, MOST, Calibrator, LabelledRows, Platt, fit_platt, logit, most_likely
 from fbeta.decisions.inputs import Vector
 from fbeta.decisions.steps import Steps
 
@@ -108,6 +109,33 @@ def calibrate(steps: Steps) -> Calibrator:
     folds = deal(rows)
     losses = [sum(log_loss(held, fit(known)) for known, held in folds) for fit in fits]
     return fits[int(np.argmin(losses))](rows)
+
+
+def calibrate_columns(
+    calibration: str | Sequence[Calibrator], s: Vector, y: NDArray[Any], w: NDArray[Any] | None, kind: str
+) -> tuple[Calibrator, ...]:
+    """What `Decision.fit` is asked for: "auto", "platt", "none", or one that is known for each column.
+
+    Shape: `s` and `y` ``(n, K)``, `w` ``(n,)``.
+    """
+    of_logits = kind == "probability"
+    if not isinstance(calibration, str):
+        return tuple(replace(curve, of_logits=of_logits) for curve in calibration)
+    if calibration == "none":
+        if kind == "score":
+            raise ValueError("Scores of kind 'score' are no probabilities yet; use calibration='auto'.")
+        return (Platt(1.0, 0.0, of_logits=of_logits),) * len(s.T)
+    if calibration not in ("auto", "platt"):
+        raise ValueError(f"calibration must be 'auto', 'platt', 'none' or one per column; got {calibration!r}.")
+    found = []
+    for column, target in zip(s.T, y.T, strict=True):
+        steps = Steps.of(column, target, w, kind=kind)
+        curve = calibrate(steps) if calibration == "auto" else Platt.fit(steps)
+        if isinstance(curve, Platt):
+            spread = float(np.std(logit(column) if of_logits else column))
+            curve = replace(curve, slope=max(curve.slope, FLAT / max(spread, FLAT)))
+        found.append(curve)
+    return tuple(found)
 
 
 def deal(rows: LabelledRows) -> list[tuple[LabelledRows, LabelledRows]]:

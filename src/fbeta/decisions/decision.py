@@ -8,16 +8,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fbeta.decisions.calibration import FLAT, Calibrator, Platt, logit, sigmoid
-from fbeta.decisions.calibration_choice import calibrate
+from fbeta.decisions.calibration import Calibrator, logit, sigmoid
+from fbeta.decisions.calibration_choice import calibrate_columns
 from fbeta.decisions.classes import Gains, best_gains
 from fbeta.decisions.inputs import KINDS, Vector, read_array, read_kind
 from fbeta.decisions.kept_rows import KeptRows
-from fbeta.decisions.prevalence import Prevalence
+from fbeta.decisions.prevalence import Prevalence, check_seen
 from fbeta.decisions.rules import Constant, Rule
 from fbeta.decisions.rules.constant import USUAL
 from fbeta.decisions.sketch import Sketch
-from fbeta.decisions.steps import Steps, count_columns
+from fbeta.decisions.steps import count_columns
 from fbeta.decisions.threshold import Threshold
 from fbeta.decisions.tuning import tune
 from fbeta.metrics import Metric, as_metric, check_prevalence, title
@@ -92,7 +92,7 @@ class Decision:
         s, y = (s, y) if several else (s[:, None], y[:, None])
         kind = read_kind(kind, float(s.min()), float(s.max()), matters=True)
         goal, w = as_metric(metric), None if weight is None else read_array("weight", weight)
-        curves = _calibrated(calibration, s, y, w, kind)
+        curves = calibrate_columns(calibration, s, y, w, kind)
         made = cls(kind, curves, (), goal, None, True)
         p = made.probability(s)
         own = isinstance(rule, str) and rule == "own"
@@ -108,7 +108,7 @@ class Decision:
         for curve, column, truth in zip(curves, p.T, y.T, strict=True):
             each = _own(curve, kind) if own else rule
             cuts.append(tune(column, truth, goal, w, kind="probability", rule=each, **constraints))
-        return cls(kind, curves, tuple(cuts), goal, None, several, KeptRows.of(cuts, constraints))
+        return cls(kind, curves, tuple(cuts), goal, None, several, KeptRows.of(s, cuts, constraints))
 
     @property
     def cut(self) -> Threshold:
@@ -220,6 +220,8 @@ class Decision:
         s = read_array("scores", scores, np.float64)
         if s.ndim != 1 + self.several:
             raise ValueError(f"scores must be {'(n, K)' if self.several else '(n,)'}; got {s.shape}.")
+        for column, seen in zip(s.T if self.several else [s], self.kept.seen if self.kept else (), strict=True):
+            check_seen(seen, column, np.ones(column.size))
         odds = self.log_odds(s)
         return (odds if self.several else odds[:, None]), None
 
@@ -312,29 +314,6 @@ def _own(curve: Calibrator, kind: str) -> Constant:
     if kind not in USUAL:
         raise ValueError("Scores of kind 'score' have no boundary of their own; use another rule.")
     return Constant(float(curve(USUAL[kind])))
-
-
-def _calibrated(
-    calibration: str | Sequence[Calibrator], s: Vector, y: NDArray[Any], w: NDArray[Any] | None, kind: str
-) -> tuple[Calibrator, ...]:
-    of_logits = kind == "probability"
-    if not isinstance(calibration, str):
-        return tuple(replace(curve, of_logits=of_logits) for curve in calibration)
-    if calibration == "none":
-        if kind == "score":
-            raise ValueError("Scores of kind 'score' are no probabilities yet; use calibration='auto'.")
-        return (Platt(1.0, 0.0, of_logits=of_logits),) * len(s.T)
-    if calibration not in ("auto", "platt"):
-        raise ValueError(f"calibration must be 'auto', 'platt', 'none' or one per column; got {calibration!r}.")
-    found = []
-    for column, target in zip(s.T, y.T, strict=True):
-        steps = Steps.of(column, target, w, kind=kind)
-        curve = calibrate(steps) if calibration == "auto" else Platt.fit(steps)
-        if isinstance(curve, Platt):
-            spread = float(np.std(logit(column) if of_logits else column))
-            curve = replace(curve, slope=max(curve.slope, FLAT / max(spread, FLAT)))
-        found.append(curve)
-    return tuple(found)
 
 
 def _cuts_of_classes(

@@ -24,19 +24,21 @@ FARTHEST = 1e9
 
 @dataclass(frozen=True)
 class KeptRows:
-    """Labelled rows of each column in parts by log odds, and the constraints that its cut was chosen under."""
+    """Labelled rows of each column in parts by log odds, the range of their scores, and constraints on the cut."""
 
     rows: tuple[Binned, ...]
+    seen: tuple[tuple[float, float], ...]
     constraints: Constraints = field(default_factory=Constraints)
 
     @classmethod
-    def of(cls, cuts: Sequence[Threshold], constraints: Mapping[str, Any]) -> Self | None:
-        """The rows behind cuts of probabilities; None where they have none."""
+    def of(cls, scores: Vector, cuts: Sequence[Threshold], constraints: Mapping[str, Any]) -> Self | None:
+        """The rows behind cuts of probabilities, whose scores were ``(n, K)``; None where there are none."""
         behind = [cut.evidence for cut in cuts if cut.evidence is not None]
         asked = Constraints.read(constraints.get("subject_to"), constraints.get("budget"))
         if not behind or len(behind) < len(cuts):
             return None
-        return cls(tuple(_as_logits(evidence.parts(PARTS)) for evidence in behind), asked)
+        seen = tuple(zip(scores.min(0).tolist(), scores.max(0).tolist(), strict=True))
+        return cls(tuple(_as_logits(evidence.parts(PARTS)) for evidence in behind), seen, asked)
 
     def share(self, column: int) -> float:
         """The share of positives among the rows of a column."""
@@ -81,13 +83,21 @@ class KeptRows:
         ]
         asked = self.constraints
         at_least = [[str(metric), value] for metric, value in asked.at_least]
-        return {"rows": rows, "subject_to": at_least, "budget": asked.budget}
+        return {
+            "rows": rows,
+            "seen": [list(ends) for ends in self.seen],
+            "subject_to": at_least,
+            "budget": asked.budget,
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read `to_dict` back; ValueError for anything else."""
         constraints = Constraints.read(dict(data["subject_to"]), data["budget"])
-        return cls(tuple(map(_read_rows, data["rows"])), constraints)
+        rows, seen = tuple(map(_read_rows, data["rows"])), tuple((float(a), float(b)) for a, b in data["seen"])
+        if len(seen) != len(rows) or not all(-MOST <= a <= b <= MOST for a, b in seen):
+            raise ValueError("the rows it kept have no range")
+        return cls(rows, seen, constraints)
 
 
 def _as_logits(rows: Binned) -> Binned:

@@ -153,8 +153,14 @@ def _check(rows: Binned, scores: Vector, weight: Vector | None) -> None:
     if np.ptp(scores) == 0:
         raise ValueError(f"All {w.sum():,.0f} scores are equal, so they say nothing of the share of positives.")
     x, z = (logit(s) if rows.kind == "probability" else s for s in (rows.scores, scores))
-    margin = MARGIN * np.ptp(x)
-    outside = float(w[(z < x.min() - margin) | (z > x.max() + margin)].sum() / w.sum())
+    check_seen((float(x.min()), float(x.max())), z, w)
+
+
+def check_seen(seen: tuple[float, float], scores: Vector, weight: Vector) -> None:
+    """Refuse scores too many of which lie outside of those that were seen, from the least to the largest."""
+    margin = MARGIN * (seen[1] - seen[0])
+    far = (scores < seen[0] - margin) | (scores > seen[1] + margin)
+    outside = float(weight[far].sum() / max(weight.sum(), 1.0))
     if outside > FOREIGN:
         raise ValueError(
             f"{percent(outside)} of the scores lie outside of all that were seen when the cut was chosen: are they of "
@@ -182,19 +188,20 @@ def _most_likely(ratio: Vector, new: Vector) -> float:
 class _Measured:
     """Means and variances of a function of the score among positives, negatives and new rows, and how many they are."""
 
-    means: tuple[float, float, float]
-    variances: tuple[float, float, float]
+    means: Vector
+    variances: Vector
     counts: tuple[float, float, float]
     known_share: float
 
     @property
     def between(self) -> float:
-        return self.means[0] - self.means[1]
+        """How far the means of the classes are apart."""
+        return float(self.means[0] - self.means[1])
 
     @property
     def share(self) -> float:
         """Where the mean of the new rows lies between those of the classes."""
-        return (self.means[2] - self.means[1]) / self.between if self.between else self.known_share
+        return float(self.means[2] - self.means[1]) / self.between if self.between else self.known_share
 
     @property
     def separation(self) -> float:
@@ -249,9 +256,9 @@ class _Known:
 
     def measure(self, values: Vector, new: Vector, count: float) -> _Measured:
         parts = self.hit, self.miss, new
-        means = [float(part @ values) for part in parts]
-        variances = [float(part @ (values - mean) ** 2) for part, mean in zip(parts, means, strict=True)]
-        return _Measured(tuple(means), tuple(variances), (self.positives, self.negatives, count), self.share)  # type: ignore[arg-type]
+        means = np.array([part @ values for part in parts])
+        variances = np.array([part @ (values - mean) ** 2 for part, mean in zip(parts, means, strict=True)])
+        return _Measured(means, variances, (self.positives, self.negatives, count), self.share)
 
     def counted(self, index: int, new: Vector) -> float | None:
         """The share by the confusion matrix of a cut."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -142,7 +142,7 @@ class Steps:
         counts = self.tp[knots], self.fp[knots], self.called[knots]
         return Steps(scores, *counts, self.rows_per_weight, self.dtype, self.kind, self.totals)
 
-    def at_prevalence(self, prevalence: float) -> Steps:
+    def at_prevalence(self, prevalence: float) -> Self:
         """The same rates and the same total weight, with another share of positives."""
         if self.positives == 0 or self.negatives == 0:
             raise ValueError(
