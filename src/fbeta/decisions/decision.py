@@ -14,6 +14,7 @@ from fbeta.decisions.classes import Gains, best_gains
 from fbeta.decisions.inputs import KINDS, Vector, read_array, read_kind
 from fbeta.decisions.kept_rows import KeptRows
 from fbeta.decisions.prevalence import Prevalence, check_seen
+from fbeta.decisions.problem import few_positives
 from fbeta.decisions.rules import Constant, Rule
 from fbeta.decisions.rules.constant import USUAL
 from fbeta.decisions.sketch import Sketch
@@ -323,8 +324,9 @@ def _cuts_of_classes(
     called = gains(p).argmax(1)[:, None] == np.arange(p.shape[1])
     scores = np.asarray(metric(count_columns(called, y, w)))
     values = gains.offset / gains.gain
-    each = zip(values, scores, called.sum(0), strict=True)
-    return tuple(Threshold(float(v), float(s), int(n), "probability", metric=metric) for v, s, n in each)
+    said = [few_positives(float(n)) for n in y.sum(0)]
+    each = zip(values, scores, called.sum(0), said, strict=True)
+    return tuple(Threshold(float(v), float(s), int(n), "probability", metric=metric, warning=w) for v, s, n, w in each)
 
 
 def _normalised(p: Vector) -> Vector:

@@ -132,6 +132,8 @@ class Sketch:
     @property
     def rows(self) -> tuple[Vector, Vector]:
         """The middles of the bins that hold rows, and how many rows each holds."""
+        if not self.counts[2].any():
+            return np.empty(0), np.empty(0)
         steps = self.steps
         return steps.scores, np.diff(steps.called).astype(np.float64)
 
