@@ -116,7 +116,7 @@ def summary(found: dict[str, Any]) -> str:
     shown = {rule: hundredths(far[rule]) for rule in RULES[1:]}
     return (
         f"Scores far outside, 5 % of all, on {found['sources']} sources, MCC, in hundredths against the exact cut "
-        f"(mean over sources and 95 % interval): `shrunk` {shown['shrunk']}, `plugin` {shown['plugin']}; a plug-in of Platt "
-        f"scaling through all scores {shown['line']}. So where scores have such tails, prefer `exact` or `shrunk` "
-        "([decisions-rules.md](../benchmarks/results/decisions-rules.md))."
+        f"(mean over sources and 95 % interval): `shrunk` {shown['shrunk']}, `plugin` {shown['plugin']}; a plug-in of "
+        f"Platt scaling through all scores {shown['line']}. So where scores have such tails, prefer `exact` or "
+        "`shrunk` ([decisions-rules.md](../benchmarks/results/decisions-rules.md))."
     )
