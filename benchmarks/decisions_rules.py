@@ -55,7 +55,9 @@ def with_outliers(p: Floats, share: float, seed: int) -> Floats:
 def one(path: Path, learner: str, repeat: int, rows: int, cache: Path | None) -> dict[tuple[str, str, str], float]:
     """The score of later rows for every share of outlying scores, metric and rule."""
     scores, made = scored(path, learner, repeat, rows, cache), {}
-    for share in OUTLYING if scores is not None else ():
+    if scores is None:
+        return {}
+    for share in OUTLYING:
         inner, later = (with_outliers(p, share, repeat) for p in (scores.inner, scores.later))
         for (name, metric), rule in itertools.product(METRICS.items(), RULES):
             with warnings.catch_warnings():

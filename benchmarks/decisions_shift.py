@@ -259,7 +259,7 @@ def summary(found: dict[str, Any]) -> str:
     ]
     for factor in part["moved"]:
         cells = (part["gains"][metric][factor][way] for metric in METRICS for way in ("adapted", "known"))
-        lines.append(f"| {factor} | " + " | ".join(map(cells)) + " |")
+        lines.append(f"| {factor} | " + " | ".join(hundredths(cell) for cell in cells) + " |")
     kept, more = (x["share of what knowing gains"] for x in (part, many))
     lines += [
         "",

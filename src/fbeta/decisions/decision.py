@@ -222,7 +222,7 @@ class Decision:
         if s.ndim != 1 + self.several:
             raise ValueError(f"scores must be {'(n, K)' if self.several else '(n,)'}; got {s.shape}.")
         for column, seen in zip(s.T if self.several else [s], self.kept.seen if self.kept else (), strict=True):
-            check_seen(seen, column, np.ones(column.size))
+            check_seen(np.array(seen), column, np.ones(column.size), self.kind)
         odds = self.log_odds(s)
         return (odds if self.several else odds[:, None]), None
 
