@@ -236,6 +236,8 @@ def test_readme_table_is_the_committed_result():
         ("boosting.md", "held-out", "held_out", "step_summary", "held_out"),
         ("cuts.md", "cuts", "cuts", "summary", "cuts"),
         ("cuts.md", "held-out", "held_out", "rule_summary", "held_out"),
+        ("cuts.md", "shift", "decisions_shift", "summary", "decisions-shift"),
+        ("cuts.md", "rules", "decisions_rules", "summary", "decisions-rules"),
         ("losses.md", "tangent", "tangent", "summary", "tangent"),
         ("systems.md", "svmperf", "svmperf", "summary", "svmperf"),
         ("tables.md", "predict", "predict", "summary", "predict"),

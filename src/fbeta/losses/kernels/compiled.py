@@ -13,7 +13,6 @@ from fbeta.losses.kernels.plain import Beside, Counted, Elements, PlainRows, Sof
 from fbeta.losses.memory import batched, ordinary
 from fbeta.losses.task import convert
 
-
 #: Costs beyond this are computed with in double precision.
 LARGEST = 1e30
 
