@@ -25,6 +25,7 @@ LAYERS = [
     ["lightning", "sklearn", "boosting"],
     ["artifact", "comparison", "report"],
     ["cli"],
+    ["__main__"],
 ]
 THIRD_PARTY = {
     "spelling": set(),
@@ -47,6 +48,7 @@ THIRD_PARTY = {
     "comparison": {"filelock", "joblib", "numpy", "polars", "safetensors", "scipy", "sklearn", "torch"},
     "report": {"jinja2", "markupsafe", "matplotlib", "numpy", "rich"},
     "cli": {"rich", "typer"},
+    "__main__": set(),
 }
 
 
