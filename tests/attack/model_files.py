@@ -72,14 +72,15 @@ def try_model(parts, path):
         check_sentence(error)
         return "refused at the rows"
     said = json.loads(parts["model.json"])["decision"]
-    slope, offset = (float(said["calibration"][0][name]) for name in ("slope", "offset"))
     cut = float(said["cuts"][0]["value"])
     with np.errstate(all="ignore"):
         x = model.scorer(model.encoder.transform(typed(table, model.columns), "other"))[:, 0]
         if said["kind"] == "probability":
             x = np.clip(x, 1e-9, 1 - 1e-9)
             x = np.log(x) - np.log1p(-x)
-        np.testing.assert_allclose(p, 1 / (1 + np.exp(-(slope * x + offset))), rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(
+            p, 1 / (1 + np.exp(-plain_scores.calibrated(said["calibration"][0], x))), rtol=1e-6, atol=1e-12
+        )
     assert ((called == model.positive) == (p >= cut)).all()
     return "accepted"
 

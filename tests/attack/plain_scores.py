@@ -65,3 +65,17 @@ def of_network(data, X):
         X = np.array([[sum(row * column) for column in weight.T] for row in (np.maximum(X, 0) if i else X)]) + bias
         size = size @ np.abs(weight) + np.abs(bias)
     return X[:, 0], 1e-5 * (size[:, 0] + 1)
+
+
+def calibrated(said, x):
+    """Log odds by a calibration's description; beyond its limits they rise by next to nothing."""
+    number = {name: float(value) for name, value in said.items() if name not in ("name", "of_logits", "at", "odds")}
+    at = [float(value) for value in said.get("at", ())]
+    low, high = (at[0], at[-1]) if at else (number.get("low", -math.inf), number.get("high", math.inf))
+    inside, flat = np.clip(x, low, high), 1e-6 / max(high - low, np.finfo(np.float64).tiny)
+    if at:
+        found = np.interp(inside, at, [float(value) for value in said["odds"]]) + flat * (inside - low)
+    else:
+        bend = number.get("upper", number["slope"]) - number["slope"]
+        found = number["slope"] * inside + bend * np.logaddexp(0.0, inside) + number["offset"]
+    return found + flat * np.where(x == inside, 0.0, x - inside)
