@@ -229,11 +229,12 @@ def test_what_are_no_kept_rows(change, says):
         Decision.from_dict(data)
 
 
-@pytest.mark.parametrize("name", ["tp", "scores", "ends"])
+@pytest.mark.parametrize("name", ["tp", "scores", "ends", "called"])
 def test_kept_rows_that_do_not_count(name):
     data = decision(400).to_dict()
     rows = data["kept"]["rows"][0]
-    for values in (rows[name][::-1], [*rows[name][:-1], float("nan")], rows[name][1:]):
+    more = [[*rows[name][:-1], 1e60]] if name == "called" else []  # no whole number of rows
+    for values in (rows[name][::-1], [*rows[name][:-1], float("nan")], rows[name][1:], *more):
         with pytest.raises(ValueError, match="rows it kept"):
             Decision.from_dict(data | {"kept": data["kept"] | {"rows": [rows | {name: values}]}})
     with pytest.raises(ValueError, match="share of positives is none"):

@@ -61,11 +61,11 @@ def test_finished_parts_are_read_and_change_nothing(found, folder):
     assert len(before) == 2
     again = compare(table(), folder=folder, **ASKED)
     assert again.candidates == kept.candidates  # their seconds, too
-    more = compare(table(), folder=folder, **ASKED | {"seeds": 3, "rule": "exact"})
+    more = compare(table(), folder=folder, **ASKED | {"seeds": 3, "rule": "constant"})
     assert {k: v for k, v in finished(folder).items() if k in before} == before
-    for exact, shrunk in zip(more.candidates, kept.candidates, strict=True):
-        assert exact.outcomes[0].cut != shrunk.outcomes[0].cut  # the rule is applied to what is there
-        assert exact.outcomes[0].brier == shrunk.outcomes[0].brier
+    for constant, shrunk in zip(more.candidates, kept.candidates, strict=True):
+        assert constant.outcomes[0].cut != shrunk.outcomes[0].cut  # the rule is applied to what is there
+        assert constant.outcomes[0].brier == shrunk.outcomes[0].brier
 
 
 # What finished parts depend on
