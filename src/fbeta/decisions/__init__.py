@@ -4,10 +4,14 @@ from fbeta.decisions import rules
 from fbeta.decisions.calibration import Platt
 from fbeta.decisions.decision import Decision
 from fbeta.decisions.interval import Interval
+from fbeta.decisions.rows import decide_rows, row_scores, size_weights
 from fbeta.decisions.rules import Rule, as_rule
 from fbeta.decisions.sketch import Sketch
 from fbeta.decisions.steps import Steps, curve
 from fbeta.decisions.threshold import Threshold
 from fbeta.decisions.tuning import tune
 
-__all__ = ["Decision", "Interval", "Platt", "Rule", "Sketch", "Steps", "Threshold", "as_rule", "curve", "rules", "tune"]
+__all__ = [
+    "Decision", "Interval", "Platt", "Rule", "Sketch", "Steps", "Threshold", "as_rule", "curve", "decide_rows",
+    "row_scores", "rules", "size_weights", "tune",
+]  # fmt: skip
