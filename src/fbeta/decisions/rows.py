@@ -1,8 +1,8 @@
 """Decide rows one by one, for scores that are averaged over rows: sets of labels, pixels of an image.
 
 The average of F over rows is no function of pooled counts, so no common cut is best: a row with one likely label wants
-that one, a row with none that stands out wants several. With independent labels the best set of each size holds the most
-likely labels, for every metric that rises with right calls; so only its size is to be found.
+that one, a row with none that stands out wants several. With independent labels the best set of each size holds the
+likeliest labels, for every metric that rises with right calls; so only its size is to be found.
 """
 
 from typing import Any
@@ -30,8 +30,8 @@ def decide_rows(probabilities: Any, metric: Metric | str | Any, *, empty: float 
     .. math:: \hat S = \arg\max_S \mathbb{E}\, M(Y, S), \qquad Y_j \sim \text{Bernoulli}(p_j),\quad
               P(Y) \propto w_{|Y|} \prod_j p_j^{Y_j} (1 - p_j)^{1 - Y_j}
 
-    Up to 200 labels the expectation is exact. Larger maps take it to second order around the expected counts (for F₁ the
-    set found is worth at most 0.001 less than the best in `tests/test_rows.py`), and exactly over the likeliest
+    Up to 200 labels the expectation is exact. Larger maps take it to second order around the expected counts (the set
+    found is worth at most 0.001 less than the best one in `tests/test_rows.py`), and exactly over the likeliest
     elements where fewer than ten positives are expected. Of sets that are worth the same the smaller one is taken.
 
     - `probabilities`: calibrated ones; `fbeta.Decision` makes them of scores.
@@ -157,7 +157,7 @@ def _decided(p: Any, metric: Metric, empty: float, sizes: Vector) -> Any:
 
 def _exact(q: Any, rest: Any, count: int, metric: Metric, empty: float, sizes: Vector | None) -> Any:
     """Expected scores of calling the first 0, 1, … k elements; `rest` is the law of the positives beyond them."""
-    n, k = q.shape
+    k = q.shape[1]
     after = _laws(q, rest)
     before, value = _zeros(q, k + 1), _zeros(q, k + 1)
     before[:, 0] = 1.0
@@ -180,7 +180,7 @@ def _exact(q: Any, rest: Any, count: int, metric: Metric, empty: float, sizes: V
 
 def _laws(q: Any, rest: Any) -> Any:
     """How many of the elements from the i-th on are positive: probabilities ``(n, k + 1, m)``, i = 0 … k."""
-    n, k = q.shape
+    k = q.shape[1]
     beyond = 1 if rest is None else rest.shape[1]
     law = _zeros(q, k + 1, k + beyond)
     law[:, k, :beyond] = 1.0 if rest is None else rest
