@@ -4,10 +4,15 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 TESTS := $(if $(CI),,-m "not slow")
 
-.PHONY: test demo docs lint constraints clean
+MINUTES ?= 2
+
+.PHONY: test attack demo docs lint constraints clean
 
 test: .venv/ready lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -q $(TESTS)
+
+attack: .venv/ready  ## look for what breaks it: make attack MINUTES=20 SEED=7 ONLY="tables kills"
+	PYTHONPATH=tests $(BIN)/python -m attack $(ONLY) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 demo: .venv/ready  ## compare losses on digits: the README's table, and the page build/demo.html
 	mkdir -p build

@@ -1,5 +1,6 @@
 """What the tests of the library and of the reproduction share."""
 
+import os
 import shutil
 from importlib.util import find_spec
 from types import SimpleNamespace
@@ -12,7 +13,9 @@ from waiting import HANG
 
 # On a busy machine an example may take long; and what is found today must be found tomorrow.
 settings.register_profile("fbeta", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("fbeta")
+# `make attack` looks for what was not found yet.
+settings.register_profile("attack", settings.get_profile("fbeta"), derandomize=False, database=None, print_blob=True)
+settings.load_profile(os.environ.get("FBETA_HYPOTHESIS", "fbeta"))
 
 # Doctests of modules that need Triton are collected only where it is installed.
 NEED_TRITON = [

@@ -128,7 +128,7 @@ def render_rules(found: dict[str, Any]) -> list[str]:
         "",
         f"At most {found['most rows']:,} rows a table, equal rows once; {found['repeats']} repeats of five-fold "
         "cross-validation for sets with under 200 positives, a third of that for others. One value per source; 'sd' is "
-        "the spread over sources, the 95 % interval comes from resampling them. "
+        "the spread over sources, the 95 % interval Student's t over them. "
         "`python benchmarks/cuts.py rules FOLDER --subsets`",
         "",
     ]

@@ -113,10 +113,11 @@ def fit(
 def fits(train: Rows, seed: int) -> Iterator[tuple[str, list[str], nn.Module]]:
     """Each trained model, with its loss and the scores it is judged by."""
     yield "BCE", list(METRICS), fit(nn.BCEWithLogitsLoss(), train, seed)
-    prevalence = train.y.mean().item()
+    prevalence, positives = train.y.mean().item(), train.y.sum().item()
+    counts = len(train.y) - positives, positives
     for score, metric in METRICS.items():
         yield "surrogate", [score], fit(SurrogateLoss(metric, prevalence=prevalence), train, seed)
-        yield "tangent", [score], fit(TangentLoss(metric, prevalence=prevalence), train, seed)
+        yield "tangent", [score], fit(TangentLoss(metric, class_counts=counts), train, seed)
 
 
 @torch.no_grad()

@@ -59,6 +59,7 @@ class Digits(ClassTask):
 
     decisions = "argmax", "gain rule of validation rows"
     batches = 100, 200
+    tested = 3 / 2
     rates = 0.01, 0.03, 0.1
     classes = CLASSES
 

@@ -91,6 +91,7 @@ OTHERS = [
     named("mae"),
     named("balanced-mae", prevalence=0.1),
     named("gce"),
+    named("gce", "-truncated", truncate=0.4),
     named("focal"),
     named("focal", "-alpha", gamma=0.5, alpha=0.25),
     named("asymmetric"),
@@ -102,6 +103,19 @@ OTHERS = [
     named("score-oriented"),
     named("score-oriented", "-uniform", prior="uniform", prevalence=0.1),
 ]
+#: The systems that the paper cites (and `gce`, above).
+SYSTEMS = [
+    named("stamp", stage=8),
+    named("stamp", "-known", stage=8, prevalence=0.1, q=0.5),
+    named("amp", class_counts=(180, 20), passes=2),
+    named("dame", stage=30),
+    named("duple"),
+    named("spade"),
+    named("eban"),
+    named("eban", "-recall", at={"recall": 0.9}, counts="hard"),
+    named("eban", "-precision", at={"precision": 0.6}, bound="hinge"),
+    named("kar", buffer=0),
+]
 LOSSES = [
     *(LossCase(f"surrogate-{m}", lambda m=m, **k: SurrogateLoss(m, prevalence=0.1, **k)) for m in ANCHORED),
     LossCase("surrogate-q", lambda **k: SurrogateLoss(FBeta(2), prevalence=0.1, q=0.4, **k)),
@@ -111,6 +125,7 @@ LOSSES = [
     LossCase("tangent-q", lambda **k: TangentLoss(FBeta(2), q=0.5, **k)),
     LossCase("tangent-mae", lambda **k: TangentLoss(FBeta(2), q=1.0, counts="soft", **k)),
     *OTHERS,
+    *SYSTEMS,
     *(LossCase(f"soft-{m}", lambda m=m, **k: SoftLoss(m, **k), per_element=False) for m in TRAINABLE),
     LossCase("soft-at", lambda **k: SoftLoss(FBeta(1), prevalence=0.1, **k), per_element=False),
     LossCase("soft-log", lambda **k: SoftLoss(FBeta(1), prevalence=0.1, form="log", **k), per_element=False),
@@ -126,10 +141,12 @@ LOSSES = [
 KINDS = {
     *("surrogate-fbeta:beta=2", "surrogate-blend", "tangent-fbeta:beta=2", "tangent-mcc", "tangent-mae", "bce"),
     *("balanced-bce-effective", "gce", "focal", "asymmetric", "ldam", "anyloss-memory", "score-oriented"),
-    *("soft-fbeta:beta=1", "soft-mcc", "soft-log-memory"),
+    *("soft-fbeta:beta=1", "soft-mcc", "soft-log-memory", "stamp", "spade", "eban", "kar"),
 }
 COSTLY = [c if c.id in KINDS else pytest.param(c, marks=pytest.mark.slow) for c in LOSSES]
-STATEFUL = [c for c in LOSSES if c.id.startswith("tangent") or "memory" in c.id]
+#: Row losses that count in training steps, and take `accumulate`.
+COUNTING = [c for c in LOSSES if c.id.startswith("tangent") or (c in SYSTEMS and c.per_element)]
+STATEFUL = [*COUNTING, *(c for c in LOSSES if "memory" in c.id)]
 
 
 def batch(n=200, rate=0.1, seed=0, dtype=None):

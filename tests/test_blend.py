@@ -1,14 +1,11 @@
 """Cross entropy mixed into the surrogate loss, and the warning where it is not."""
 
-import warnings
-
 import pytest
 import torch
 
 from fbeta import FBeta, GMean, Kappa, SurrogateLoss, losses
 from fbeta.losses import kernels
 from fbeta.losses.kernels import cpu
-from fbeta.losses.surrogate import FIRST_LOOK
 
 needs_library = pytest.mark.skipif(not cpu.available(), reason="the library was not compiled")
 
@@ -144,38 +141,3 @@ def test_bad_blends():
         SurrogateLoss(FBeta(1), prevalence=0.1, blend="half")
     with pytest.raises(ValueError, match="without blend"):
         SurrogateLoss(FBeta(1), prevalence=0.1).blend = 0.5
-
-
-def steps(loss, z, y, count):
-    for _ in range(count):
-        loss(z, y)
-
-
-@pytest.mark.parametrize("task", ["binary", "softmax2"])
-def test_a_plateau_is_said_aloud(task):
-    z = torch.full((8,), 3.0, requires_grad=True)
-    y = torch.tensor([1.0] + 7 * [0.0])
-    loss = SurrogateLoss(FBeta(1), prevalence=0.1, task=task)
-    if task == "softmax2":
-        z, y = torch.stack([-z, z], 1), y.long()
-    steps(loss, z, y, FIRST_LOOK - 1)  # a warning would be an error here
-    with pytest.warns(RuntimeWarning, match="After 250 steps .* blend=0.5"):
-        loss(z, y)
-    steps(loss, z, y, FIRST_LOOK - 1)
-    with pytest.warns(RuntimeWarning, match="After 500 steps"):
-        loss(z, y)
-
-
-def test_no_warning_without_a_plateau():
-    z, y = batch()
-    high, low = torch.full((8,), 3.0, requires_grad=True), torch.ones(8)
-    for loss, logits, target in [
-        (SurrogateLoss(FBeta(1), prevalence=0.1), z, y),
-        (SurrogateLoss(FBeta(1), prevalence=0.1), high, low),  # all positive, and rightly so
-        (SurrogateLoss(FBeta(1), prevalence=0.1, watch=False), high, torch.zeros(8)),
-        (SurrogateLoss(FBeta(1), prevalence=0.1, blend=0.5), high, torch.zeros(8)),
-        (SurrogateLoss(FBeta(1), prevalence=0.1).eval(), high, torch.zeros(8)),
-    ]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            steps(loss, logits, target, FIRST_LOOK)

@@ -404,6 +404,22 @@ def test_a_full_standard_output(shop):
     assert Path("/dev/full").is_char_device()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_stream_of_errors(shop, tmp_path):
+    """What cannot be said is not: the result is whole, and the exit code stands."""
+    asked = f"{FBETA} predict {shop}/model.fbeta {shop}/shops.csv"
+    for words, rc in (
+        (f"{asked} > {tmp_path}/out.csv", 0),
+        (f"{asked} > /dev/full", 2),
+        (f"{FBETA} predict {shop}/model.fbeta {tmp_path}/no.csv", 2),
+        (f"{FBETA} fit {shop}/shops.csv --target fraud {' '.join(FEW)} -o {tmp_path}/m.fbeta --json > /dev/null", 0),
+        (f"{FBETA} --nonsense", 2),
+    ):
+        assert subprocess.run(f"{words} 2> /dev/full", shell=True).returncode == rc, words
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 201
+    assert load(tmp_path / "m.fbeta").target == "fraud"
+
+
 def test_a_reader_that_has_enough(shop):
     for asked, shown in (
         (f"predict {shop}/model.fbeta {shop}/shops.csv | head -1", "probability,decision\n"),
@@ -501,6 +517,17 @@ main()
     assert (tmp_path / f"out.{ending}").read_text() == "old"
 
 
+def test_what_is_unusual_about_new_rows_is_said(shop, tmp_path):
+    (tmp_path / "x.csv").write_bytes(GOOD.replace(b"\n", b"\r"))
+    asked = ["predict", shop / "model.fbeta", tmp_path / "x.csv", "-o", tmp_path / "out.csv"]
+    note = "x.csv ends its lines by carriage returns alone, and was read so."
+    assert done(*asked).stdout.startswith(f"{note}\n200 rows")
+    assert json.loads(done(*asked, "--json").stdout)["notes"] == [note]
+    shown = done(*asked[:3])
+    assert shown.stdout == done("predict", shop / "model.fbeta", shop / "shops.csv").stdout
+    assert shown.stderr.startswith(note)
+
+
 def test_rows_from_the_standard_input(shop):
     asked = ["predict", shop / "model.fbeta"]
     piped = CliRunner().invoke(app, [*map(str, asked), "-"], input=GOOD)
@@ -591,6 +618,25 @@ def test_no_output_is_written_over_a_model_a_folder_or_another_output(shop, tmp_
     asked = ["compare", shop / "shops.csv", "--target", "fraud", *FEW, "--results", model, "--json"]
     assert f"fbeta: cannot write {model}: File exists." in call(*asked).stderr
     assert load(model).target == "fraud"
+
+
+def test_the_standard_streams_are_files_too(shop, tmp_path):
+    """Neither a table nor a model is written over, or added to, through a redirection by the shell."""
+    table, model = tmp_path / "x.csv", tmp_path / "x.fbeta"
+    table.write_bytes(GOOD)
+    model.write_bytes(before := (shop / "model.fbeta").read_bytes())
+    for asked, words in (
+        (f"predict {model} - -o {table} < {table}", f"cannot write {table}: it is given for something else"),
+        (f"fit - --target fraud -o {table} < {table}", f"cannot write {table}: it is given for something else"),
+        (f"predict {model} {table} >> {table}", f"{table} is where the standard output goes, and would be lost"),
+        (f"predict {model} - < {table} >> {table}", "the standard input is where the standard output goes"),
+        (f"tune {table} --target fraud --score x0 >> {table}", f"{table} is where the standard output goes"),
+        (f"predict {model} {table} >> {model}", f"{model} is where the standard output goes, and would be lost"),
+    ):
+        result = subprocess.run(f"{FBETA} {asked}", shell=True, capture_output=True, text=True)
+        assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr
+        assert words in result.stderr
+        assert (table.read_bytes(), model.read_bytes()) == (GOOD, before)
 
 
 @pytest.mark.parametrize("command", ["compare", "fit"])

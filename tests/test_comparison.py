@@ -270,7 +270,7 @@ def test_a_comparison_is_plain_data(found):
     assert json.loads(found.to_json())["table"]["notes"]
     with pytest.raises(ValueError, match="reads up to 1: upgrade"):
         Comparison.from_json(json.dumps({"version": 2}))
-    for bad in ("", "[]", "{}", '{"version": 1}', '{"version": 1, "table": 3}'):
+    for bad in ("", "[]", "{}", '{"version": 1}', '{"version": 1, "table": 3}', "[" * 10**5):
         with pytest.raises(ValueError, match=r"no comparison|comparison"):
             Comparison.from_json(bad)
 

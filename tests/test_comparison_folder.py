@@ -20,7 +20,7 @@ from filelock import FileLock
 
 from fbeta import as_metric
 from fbeta.comparison import parts
-from fbeta.comparison.folder import Folder, SplitScores
+from fbeta.comparison.folder import NUMBERS, Folder, SplitScores
 from fbeta.comparison.methods import Method
 from fbeta.comparison.plan import Part, Plan
 from fbeta.comparison.result import Comparison
@@ -29,6 +29,7 @@ from fbeta.learners import models
 from fbeta.learners.learner import Course
 from fbeta.learners.models.mlp import MLP
 from fbeta.losses.module import Loss, RowLoss
+from fbeta.sealed import seal, unseal
 from fbeta.tables import read_frame
 from test_comparison import FEW, table, timeless
 from waiting import until
@@ -191,7 +192,18 @@ def other_part(path):
     next(path.parent.glob("x-*.scores")).replace(path)
 
 
-@pytest.mark.parametrize("harm", [flip, cut_short, fill, other_part, Path.unlink])
+def swap(path):
+    """A whole part of as many rows in the place of another."""
+    path.write_bytes(next(other for other in path.parent.glob("*.scores") if other != path).read_bytes())
+
+
+def no_numbers(path):
+    """With a right checksum."""
+    members = unseal(path.read_bytes())
+    path.write_bytes(seal(members | {NUMBERS: members[NUMBERS].replace(b'"F64"', b'"F65"')}))
+
+
+@pytest.mark.parametrize("harm", [flip, cut_short, fill, other_part, swap, no_numbers, Path.unlink])
 def test_a_damaged_part_is_trained_again_and_said_so(harm, found, folder):
     compare(table(), folder=folder, **ASKED)
     before = finished(folder)
@@ -206,6 +218,16 @@ def test_a_damaged_part_is_trained_again_and_said_so(harm, found, folder):
     said.clear()
     compare(table(), folder=folder, say=said.append, **ASKED)
     assert said == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs /dev/zero")
+def test_a_part_without_end_is_not_read(folder):
+    part, said = Part("x", ("bce",), 0, 0), []
+    folder.mkdir()
+    kept = Folder(folder, said.append)
+    kept.file(part).symlink_to("/dev/zero")
+    assert kept.read(part) is None
+    assert said == [f"{kept.file(part)} is damaged; what it held is trained again."]
 
 
 def test_stopped_half_way_finished_parts_stay(found, folder):

@@ -64,7 +64,7 @@ found = {
     "spec": str(as_metric("Weighted_Accuracy")),
     "names": [losses.names(), rules.names(), models.names()],
     "completed": [
-        parameters.metrics("weighted"), parameters.losses("bce,bri"), parameters.rules("b"), parameters.models("f")
+        parameters.metrics("weighted"), parameters.losses("bce,bri"), parameters.rules("b"), parameters.models("fi")
     ],
 }
 Path("found.json").write_text(json.dumps(found))

@@ -182,6 +182,28 @@ def test_what_is_no_decision(change, words):
         Decision.from_dict({})
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"score": 10**400}, "int too large"),
+        ({"value": {}}, "float"),
+        ({"counts": [1, 2, 3]}, "tn"),
+        ({"counts": 3}, "int"),
+        ({"columns": [None]}, "NoneType"),
+        ({"columns": True}, "bool"),
+        ({"interval": {"score": [0, 1]}}, "no 'cut'"),
+        ({"interval": 3}, "int"),
+    ],
+)
+def test_what_is_no_cut(change, words):
+    data = tune([0.9, 0.8, 0.3, 0.1], [1, 0, 1, 0], "f1").to_dict() | change
+    with pytest.raises(ValueError, match=rf"this is no cut \(.*{words}.*\)$"):
+        Threshold.from_dict(data)
+    for nothing in ({}, [], None):
+        with pytest.raises(ValueError, match="this is no cut"):
+            Threshold.from_dict(nothing)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
 @pytest.mark.parametrize("rule", ["exact", "shrunk"])
 def test_tensors_are_decided_as_tensors_and_as_a_comparison_would(dtype, rule):

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from catalogue import KINDS, LOSSES, LossCase
+from catalogue import COSTLY, KINDS, LOSSES, LossCase
 from fbeta import Accuracy, FBeta, Kappa, SurrogateLoss, TangentLoss
 from fbeta.losses import kernels
 
@@ -160,6 +160,26 @@ def test_sets_have_the_limit(case, kind, dtype):
         got = slope(case.make(), z[kept], *((y[kept],) if given is None else (y[kept], given)))
         close(got[0], value)
         close(got[1], gradient)
+
+
+def curvature(loss, z, *rows):
+    """The second derivative of a loss, summed over the logits: plain torch's, on every path."""
+    z = z.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(z, *rows).sum(), z, create_graph=True)
+    return torch.autograd.grad(gradient.sum(), z)[0]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("case", COSTLY, ids=str)
+def test_second_derivatives_are_the_limit(case, dtype):
+    z, y = edges(dtype)
+    for pick in SUBSETS.values():
+        kept = pick(z, y)
+        for reduction in ("none", "mean") if case.per_element else ("mean",):
+            loss = case.make(reduction=reduction).eval()
+            wanted = curvature(loss, z[kept].double().clamp(-FAR, FAR), y[kept].double())
+            assert wanted.isfinite().all()
+            close(curvature(loss, z[kept], y[kept]), wanted, size=10)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])

@@ -231,8 +231,8 @@ def test_formulas_are_the_same_on_the_device(m):
             (Pricing(m, 20.0, 1e-4, False, False), (c, seen, fresh, None, None, q)),
             (Pricing(m, 0.0, 1e-4, False, False), (c, seen, fresh, population, None, q)),
             (Pricing(m, 20.0, 1e-4, False, False), (c, seen, fresh, population, numbers(0.4), q)),
-            (Decay(500.0, 0.5), (seen, c)),
-            (Decay(None, 0.5), (seen, c * math.nan)),
+            (Decay(0.5), (seen, c, numbers(500.0))),
+            (Decay(0.5), (seen, c * math.nan, None)),
         ):
             there = evaluate(formula, *(x if x is None else x.cuda() for x in arguments))
             here = numbers(*evaluate(formula, *arguments))

@@ -22,23 +22,49 @@ def rows(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     y = rng.random(n) < draw(st.sampled_from([0.0, 0.05, 0.3, 0.5, 1.0]))
     s = rng.normal(size=n).round(draw(st.sampled_from([0, 1, 6]))) + y * draw(st.sampled_from([-1.0, 0.0, 1.0, 5.0]))
-    sizes = draw(st.sampled_from([[1], [0, 1], [0, 1, 2, 1e6, 1e-6], [1e-300, 1e-310], [1e150]]))
+    sizes = draw(
+        st.sampled_from([[1], [0, 1], [0, 1, 2, 1e6, 1e-6], [1e-300, 1e-310], [1e150], ["positives", "negatives"]])
+    )
+    if sizes[0] == "positives":  # a class that weighs next to nothing beside the other
+        return s, y, np.where(y == draw(st.booleans()), draw(st.sampled_from([5e-324, 1e-300, 1e-90])), 1.0)
     return s, y, rng.choice(np.array(sizes, dtype=float), n) if sizes != [1] else None
+
+
+LIMITS = st.fixed_dictionaries(
+    {},
+    optional={
+        "subject_to": st.dictionaries(
+            st.sampled_from(["recall", "precision", "specificity", "accuracy"]), st.sampled_from([0, 0.1, 0.5, 1.0])
+        ),
+        "budget": st.sampled_from([0, 0.5, 1, 10, 1000]),
+    },
+)
 
 
 @pytest.mark.parametrize("rule", rules.names())
 @settings(max_examples=60, deadline=None)
-@given(rows(), st.sampled_from(METRICS), st.sampled_from([None, 1e-9, 1e-4, 0.01, 0.5, 0.9, 1 - 1e-6]), st.booleans())
-def test_an_interval_is_one_and_holds_its_own_score(rule, drawn, name, prevalence, sketched):
+@given(
+    rows(),
+    st.sampled_from(METRICS),
+    st.sampled_from([None, 1e-9, 1e-4, 0.01, 0.5, 0.9, 1 - 1e-6]),
+    LIMITS,
+    st.booleans(),
+)
+@example((np.array([0.8, 0.2, 1.8]), np.array([0, 1, 0]), np.array([1e90, 1e-300, 1e90])), "mcc", 0.9, {}, False)
+def test_an_interval_is_one_and_holds_its_own_score(rule, drawn, name, prevalence, limits, sketched):
     s, y, w = drawn
-    options = {"rule": rule, "prevalence": prevalence}
+    options = {"rule": rule, "prevalence": prevalence, **limits}
     try:
         if sketched:
             cut = Sketch(kind="logit").add(s, y, w).tune(metric(name), **options)
         else:
             cut = tune(s, y, metric(name), w, kind="logit", **options)
-    except ValueError:  # such as no weight at all
+    except ValueError:  # such as no weight at all, or limits that no cut meets
         return
+    for metric_of, least in limits.get("subject_to", {}).items():
+        assert float(metric(metric_of)(cut.counts)) >= least - 1e-9
+    if "budget" in limits:
+        assert cut.counts.tp + cut.counts.fp <= limits["budget"] * (1 + 1e-9) + 1e-9
     low, high = cut.interval.score
     assert low <= high
     smallest = -1.0 if name in ("mcc", "kappa") else 0.0

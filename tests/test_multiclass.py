@@ -338,11 +338,14 @@ def by_columns(loss, logits, y, w=None):
     c = torch.ones(())
     if loss.columns:
         c = pairwise_weights(gain - offset, offset)
+        seen = Confusion(*(loss.seen or loss.running).counts)
+        share = stream = seen.prevalence if loss.stream is None else loss.stream
         if loss.prevalence is not None:
-            seen = Confusion(*(loss.seen or loss.running).counts)
-            stream = seen.prevalence if loss.stream is None else loss.stream
-            population = torch.tensor(loss.prevalence)
-            c = c * torch.where((stream > 0) & (stream < 1), population / stream, 1.0)
+            population, known = torch.tensor(loss.prevalence), (stream > 0) & (stream < 1)
+            c = c * torch.where(known, population / stream, 1.0)
+            share = torch.where(known, stream, population)
+        if share.sum() > 0:
+            c = c / np.average(c, weights=share)
     elements = weight * c.to(z.dtype) * hot * -box_cox(F.logsigmoid(z), loss.q, torch)
     if loss.counts == "soft":
         decided = soft_decisions(z.detach())

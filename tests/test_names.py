@@ -150,6 +150,21 @@ def test_a_name_through_every_command(name, tmp_path):
         assert refused.stderr.startswith("fbeta: ")
 
 
+@pytest.mark.parametrize("role", ["land", "amount", "day"])
+def test_a_feature_through_every_command(role, tmp_path):
+    """Columns of texts, numbers and dates, which commands go through one by one."""
+    for name in ("^a$", "*", "^.*$", "value", "\x1b[31m"):
+        columns, _ = renamed(role, name)
+        columns["y"] = columns["y"].tolist()
+        path = written(tmp_path, "parquet", columns)
+        few = ["--target=y", "--models", "linear", "--losses", "bce", "--folds", "2"]
+        model = tmp_path / "m.fbeta"
+        compared = call("compare", path, *few, "--seeds=1", "--results", tmp_path / "parts", "--fit", model)
+        assert compared.exit_code == 0, compared.output
+        assert name in {column.name for column in load(model).columns}
+        assert call("predict", model, path, "-o", tmp_path / "o.csv", "--score").exit_code == 0
+
+
 def test_a_file_whose_name_is_no_text(tmp_path):
     path = written(tmp_path, "csv", ROWS).rename(tmp_path / os.fsdecode(b"\xff.csv"))
     model, out = tmp_path / os.fsdecode(b"\xff.fbeta"), tmp_path / os.fsdecode(b"\xff.parquet")

@@ -23,6 +23,13 @@ CASES = {
     "tangent-soft": lambda **k: TangentLoss(MCC(), counts="soft", q=0.3, **k),
     "tangent-macro": lambda **k: TangentLoss(FBeta(1), task="multilabel", num_labels=LABELS, **k),
     "tangent-micro": lambda **k: TangentLoss(FBeta(1), task="multilabel", num_labels=LABELS, average="micro", **k),
+    "stamp": lambda **k: losses.get("stamp", "f2", stage=6, **k),
+    "spade": lambda **k: losses.get("spade", "gmean", **k),
+    "eban": lambda **k: losses.get("eban", "f1", **k),
+    "eban-hard-macro": lambda **k: losses.get(
+        "eban", at={"recall": 0.9}, counts="hard", task="multilabel", num_labels=LABELS, **k
+    ),
+    "eban-macro": lambda **k: losses.get("eban", "f1", task="multilabel", num_labels=LABELS, **k),
     "soft": lambda **k: SoftLoss(FBeta(1), **k),
     "soft-macro": lambda **k: SoftLoss(MCC(), task="multilabel", num_labels=LABELS, **k),
     "soft-memory": lambda **k: SoftLoss(FBeta(1), memory=30, **k),

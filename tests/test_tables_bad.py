@@ -141,6 +141,32 @@ def test_an_npz_file_that_lies(array, shape, tmp_path):
         read_table(tmp_path / "x.npz", "y")
 
 
+def npy(kind, shape, content=b"", header=None):
+    """An array's file, whatever is true of it."""
+    text = header or str({"descr": kind, "fortran_order": False, "shape": shape})
+    return np.lib.format.magic(1, 0) + len(text).to_bytes(2, "little") + text.encode() + content
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        *([("X", npy("<f8", (10**12, 0))), ("y", npy(kind, (10**12,)))] for kind in ("|S0", "<U0", "|V0")),
+        [("X", npy("<f8", (2, 1), bytes(16))), ("y", npy("|S0", (2,)))],
+        [("X", npy("", (), header="(" * 9000)), ("y", npy("|i1", (2,), b"ab"))],
+        [("X", npy("", (), header="-" * 9000 + "1")), ("y", npy("|i1", (2,), b"ab"))],
+        [("X", npy("<f8", (2, 1), bytes(16))), ("y", npy("|i1", (2,), b"ab")), ("y", npy("|i1", (2,), b"ba"))],
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Duplicate name")  # of the writer
+def test_an_npz_file_of_a_stranger(members, tmp_path):
+    """Rows without a byte, headers of brackets alone, one name twice: none ends the process, none is guessed at."""
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        for name, content in members:
+            archive.writestr(f"{name}.npy", content)
+    with pytest.raises(TableError, match="x.npz is truncated or damaged NPZ: copy or save it again.$"):
+        read_table(tmp_path / "x.npz", "y")
+
+
 def test_no_such_file(tmp_path):
     (tmp_path / "fraud.csv").write_text(GOOD)
     with pytest.raises(TableError, match=r"there is no file .*fruad.csv: check its name. Did you mean 'fraud.csv'\?"):

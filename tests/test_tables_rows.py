@@ -56,6 +56,12 @@ REFUSED = {
     "blanks behind the last": (GOOD.replace(",y", ",z").replace("b", "y") + '1,1,"x" ', "line 6 has a quote"),
     "the end is missing": (GOOD[:-3], "ends in the middle of a row, so it is truncated"),
     "zeros": (GOOD + "1,u,0\n" * 20_000 + "1,\0,0\n", "has zero bytes inside"),
+    "half a letter of UTF-16": (GOOD.encode("utf-16")[:-1], "is truncated or damaged UTF-16"),
+    "half a character of UTF-16": (GOOD.encode("utf-16-le").join([b"\xff\xfe", b"\x00\xd8"]), "damaged UTF-16"),
+    "two encodings": (GOOD.replace("u", "é").encode() + b"1,\xe9,0\n", "is in UTF-8 but for line 6: save all of it in"),
+    "two encodings, the other first": (b"a,\xe9,y\n" + "1,éé,0\n2,u,1\n".encode(), "in UTF-8 but for line 1"),
+    "a damaged letter": (GOOD.replace("v", "日日日本").encode().replace(b"\xac,", b",") + b"3,u,1\n", "but for line 3"),
+    "a mark of UTF-8, and Latin-1": (b"\xef\xbb\xbf" + GOOD.replace("u", "éé").encode("latin-1"), "but for line 2"),
     "zeros in UTF-16": (GOOD.replace("7,v", "7,\0").encode("utf-16"), "has zero bytes inside"),
 }  # fmt: skip
 
@@ -80,6 +86,8 @@ def with_field(field, value):
 ODD, LONG = "v\x0b\x0c\x1c\x85\u2028", "v\n" * 400_000
 READ = {
     "as usual": (GOOD, TRUE),
+    "of Latin-1": (GOOD.replace("v", "É» ü").encode("latin-1"), with_field("É» ü", "É» ü")[1]),
+    "of UTF-16": (GOOD.replace("v", "😀").encode("utf-16"), with_field("😀", "😀")[1]),
     "of Windows": (GOOD.replace("\n", "\r\n"), TRUE),
     "of old Macs": (GOOD.replace("\n", "\r"), TRUE),
     "of old Macs in UTF-16": (GOOD.replace("\n", "\r").encode("utf-16"), TRUE),

@@ -113,8 +113,81 @@ def test_delta_is_f_over_one_plus_beta_squared():
         loss(z.requires_grad_(), y)
         f = FBeta(beta)(Confusion.from_scores(z.detach(), y, cut=0.0))
         assert loss.delta.item() == pytest.approx(float(f) / (1 + beta**2))
-        c0, c1 = loss.costs
-        assert (c0 + c1).item() == pytest.approx(1)
+
+
+def mean_cost(loss, rate):
+    """Of one row, if so many are positive; over columns, too."""
+    c0, c1 = loss.costs
+    return ((1 - torch.as_tensor(rate)) * c0 + torch.as_tensor(rate) * c1).mean().item()
+
+
+class TestScale:
+    """Costs have mean one over the training rows: a step is as long as that of cross entropy."""
+
+    @pytest.mark.parametrize("rate", [0.3, 0.1, 0.01, 0.001])
+    @pytest.mark.parametrize("m", [FBeta(1), FBeta(2), MCC()], ids=str)
+    def test_a_fresh_network_has_the_gradient_of_cross_entropy(self, m, rate):
+        z = torch.zeros(10_000, dtype=torch.float64, requires_grad=True)
+        y = (torch.arange(10_000) < 10_000 * rate).double()
+        for known in ({"prevalence": rate}, {"class_counts": (1 - rate, rate)}, {}):
+            ours, plain = (
+                torch.autograd.grad(value, z)[0].abs().sum().item()
+                for value in (TangentLoss(m, **known)(z, y), F.binary_cross_entropy_with_logits(z, y))
+            )
+            assert ours == pytest.approx(plain, rel=1e-9)
+
+    @pytest.mark.parametrize("m", TRAINABLE, ids=str)
+    def test_of_counted_rows(self, m):
+        loss = TangentLoss(m)
+        assert mean_cost(loss, 0.5) == 1.0, "nothing is known: cross entropy"
+        loss(torch.zeros(7, requires_grad=True), torch.zeros(7))
+        assert loss.costs == (1.0, 1.0)
+        for seed in range(5):  # through the warm-up, and after it
+            z, y = batch(60, seed=seed)
+            loss(z.requires_grad_(), y)
+            assert mean_cost(loss, loss.operating_point.prevalence) == pytest.approx(1)
+
+    @pytest.mark.parametrize("known", [{}, {"class_counts": (60, 40)}])
+    def test_of_the_stream_where_a_sampler_changes_it(self, known):
+        loss = TangentLoss(FBeta(2), prevalence=0.02, **known)
+        assert mean_cost(loss, 0.4 if known else 0.02) == pytest.approx(1)
+        z, y = batch(500, rate=0.4)
+        loss(z.requires_grad_(), y)
+        assert mean_cost(loss, 0.4) == pytest.approx(1)
+
+    @pytest.mark.parametrize("average", ["macro", "micro", "each"])
+    @pytest.mark.parametrize("known", [False, True])
+    def test_of_several_columns(self, average, known):
+        """Macro on average over columns, "each" by itself, micro pooled."""
+        y = torch.stack([(torch.arange(400) < n).double() for n in (200, 40, 4)], 1)
+        z = batch(1200, seed=1)[0].reshape(400, 3) + y
+        rates = y.mean(0) if average != "micro" else y.mean()
+        told = {"class_counts": (400 - y.sum(0), y.sum(0))} if known else {}
+        loss = TangentLoss(FBeta(1), task="multilabel", num_labels=3, average=average, **told)
+        for step in range(3):
+            if known or step:
+                assert mean_cost(loss, rates) == pytest.approx(1)
+                c0, c1 = loss.costs
+                alone = ((1 - rates) * c0 + rates * c1 - 1).abs()
+                assert (alone.max() < 1e-9) == (average != "macro"), "macro keeps the columns' own scales"
+            loss(z.clone().requires_grad_(), y)
+
+    @pytest.mark.parametrize("known", [{}, {"prevalence": [0.4, 0.3, 0.3]}, {"class_counts": [700, 200, 100]}])
+    def test_of_classes(self, known):
+        rates = torch.tensor([0.7, 0.2, 0.1]).double()
+        y = torch.arange(1000) * 10 // 1000
+        y = torch.where(y < 7, 0, torch.where(y < 9, 1, 2))
+        z = torch.tensor(np.random.default_rng(0).normal(size=(1000, 3))) + F.one_hot(y)
+        loss = TangentLoss(FBeta(2), task="multiclass", num_labels=3, **known)
+        for _ in range(3):
+            loss(z.clone().requires_grad_(), y)
+            assert (loss.elements().weights * rates).sum().item() == pytest.approx(1)
+            assert loss.elements().weights.max() > 1.01
+
+    def test_a_rare_class_is_said_to_overflow_float16(self):
+        z, y = torch.zeros(4, dtype=torch.float16, requires_grad=True), torch.tensor([0.0, 1, 0, 0])
+        with pytest.warns(RuntimeWarning, match="float16 logits overflow"):
+            TangentLoss(FBeta(1), prevalence=1e-6, epsilon=1e-6, reduction="sum")(z, y)
 
 
 def test_q_zero_is_weighted_logistic():
@@ -305,7 +378,7 @@ class TestColumns:
         loss(z, self.Y)
         c0, c1 = loss.costs
         expected = [tangent_costs(FBeta(1), Confusion.from_scores(self.Z[:, k], self.Y[:, k], 0.0)) for k in (0, 1)]
-        scale = np.mean([a + b for a, b in expected])
+        scale = np.mean([(1 - p) * a + p * b for (a, b), p in zip(expected, (0.5, 0.05), strict=True)])
         for k, (a, b) in enumerate(expected):
             assert c0[k].item() == pytest.approx(float(a / scale))
             assert c1[k].item() == pytest.approx(float(b / scale))
@@ -350,6 +423,53 @@ def test_memory_is_measured_in_positives():
     c = loss.operating_point
     assert float(c.positives) == pytest.approx(20 / (1 - math.exp(-20 / 100)), rel=1e-3)
     assert float(c.prevalence) == pytest.approx(0.1)
+
+
+class TestMemory:
+    """Of an epoch where its size is known, and of each column by itself."""
+
+    @pytest.mark.parametrize(
+        ("counts", "memory"),
+        [
+            (None, 500),
+            ((9000, 1000), 500),
+            ((900, 100), 100),
+            ((900, 3), 20),  # the warm-up must be able to end
+            ((0.9, 0.1), 500),  # shares tell no size
+        ],
+    )
+    def test_an_epoch_of_positives_at_most(self, counts, memory):
+        assert TangentLoss(FBeta(1), class_counts=counts).running.memory == memory
+        assert TangentLoss(FBeta(1), class_counts=counts, memory=77).running.memory == 77
+
+    def test_every_column_has_its_own(self):
+        y = torch.stack([(torch.arange(400) % k == 0).double() for k in (2, 10)], 1)
+        z = torch.tensor(np.random.default_rng(0).normal(size=(400, 2))) + y
+        counts = 400 - y.sum(0), y.sum(0)
+        loss = TangentLoss(FBeta(1), class_counts=counts, task="multilabel", num_labels=2)
+        assert loss.running.memory.tolist() == [200, 40]
+        alone = [TangentLoss(FBeta(1), class_counts=(a, b)) for a, b in zip(*counts, strict=True)]
+        for rows in torch.arange(400).repeat(3).split(40):
+            loss(z[rows].requires_grad_(), y[rows])
+            for k in (0, 1):
+                alone[k](z[rows, k].clone().requires_grad_(), y[rows, k])
+                assert loss.running.counts[:, k].tolist() == pytest.approx(alone[k].running.counts.tolist())
+
+    def test_a_network_that_changes_is_followed(self):
+        """Ten epochs of a bad network, then one of a good one: 50 positives an epoch, of which all are found now."""
+        y = (torch.arange(500) % 10 == 0).double()
+        told, plain = TangentLoss(FBeta(1), class_counts=(450, 50)), TangentLoss(FBeta(1), prevalence=0.1)
+        for loss in (told, plain):
+            for epoch in range(11):
+                for rows in torch.arange(500).split(50):
+                    z = (2 * y[rows] - 1) * (1.0 if epoch == 10 else -1.0)
+                    loss(z.requires_grad_(), y[rows])
+        assert told.delta > 0.3 > 0.15 > plain.delta
+
+    @pytest.mark.parametrize("memory", ["500", True, [1.0, 2.0], -1, math.nan, [1.0, 0.0, 1.0]])
+    def test_what_is_no_memory(self, memory):
+        with pytest.raises(ValueError, match="memory is a number of positives above 0"):
+            TangentLoss(FBeta(1), memory=memory, task="multilabel", num_labels=3)
 
 
 def test_a_users_metric_trains():

@@ -32,12 +32,24 @@ def test_document_shows_the_committed_result(comparison, name):
     assert all(len(row["values"]) == results["seeds"] for row in results["table"])
 
 
-def test_paired_difference_is_students(comparison):
-    """d = 1, 2, 3: mean 2, standard error 1/√3, and t is 4.303 at two degrees of freedom."""
-    assert comparison.paired([2.0, 4.0, 6.0], [1.0, 2.0, 3.0]) == pytest.approx((2, -0.4843, 4.4843), abs=1e-3)
+@pytest.mark.parametrize(("tested", "reach"), [(0.0, 2.4843), (2 / 3, 4.3027)])
+def test_paired_difference_is_students_and_knows_that_splits_overlap(comparison, tested, reach):
+    """d = 1, 2, 3: mean 2, standard error √(1/3 + tested), and t is 4.303 at two degrees of freedom."""
+    found = comparison.paired([2.0, 4.0, 6.0], [1.0, 2.0, 3.0], tested)
+    assert found == pytest.approx((2, 2 - reach, 2 + reach), abs=1e-3)
 
 
-@pytest.mark.parametrize(("shift", "word"), [(0.1, "beat"), (-0.1, "lost to"), (0.0, "did not differ from")])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_share_tested_is_that_of_the_split(comparison, name):
+    """Tiles of maps are images; the rows of the digits are drawn from images of which a third trains, half tests."""
+    module = importlib.import_module(name)
+    if name == "maps":
+        train, _, test = module.load(0)
+        assert len(test.y) / len(train.y) == pytest.approx(module.TASKS[0].tested, rel=0.05)
+    assert committed(name)["tested"] == module.TASKS[0].tested
+
+
+@pytest.mark.parametrize(("shift", "word"), [(0.1, "beat"), (-0.1, "lost to"), (0.0, "was within noise of")])
 def test_verdict_is_what_the_interval_says(comparison, shift, word):
     values = [0.50, 0.52, 0.54]
     ours = [v + shift + e for v, e in zip(values, (0.001, -0.001, 0.0), strict=True)]
@@ -45,7 +57,7 @@ def test_verdict_is_what_the_interval_says(comparison, shift, word):
         {"score": "F", "method": "cross entropy", "baseline": True, "values": values},
         {"score": "F", "method": "TangentLoss", "baseline": False, "values": ours},
     ]
-    assert comparison.verdict({"table": table}) == f"At F TangentLoss {word} cross entropy."
+    assert comparison.verdict({"tested": 0.5, "table": table}) == f"At F TangentLoss {word} cross entropy."
 
 
 def test_gain_rule_is_no_worse_than_argmax_where_it_was_tuned(comparison):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import tempfile
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,8 @@ class FBetaTrainer(Trainer):
 
 def with_fbeta(train: Rows, test: Rows, folder: str) -> FBetaTrainer:
     trainer = FBetaTrainer(network(), settings(folder), train_dataset=train, eval_dataset=test, compute_metrics=f2)
-    trainer.loss = TangentLoss(FBeta(2), prevalence=0.1, task="softmax2").to(trainer.args.device)
+    counts = Counter(row["labels"] for row in train)
+    trainer.loss = TangentLoss(FBeta(2), class_counts=counts, task="softmax2").to(trainer.args.device)
     trainer.train()
     return trainer
 
@@ -126,7 +128,8 @@ class Announce(TrainerCallback):
 
 def with_loss_func(train: Rows, test: Rows, folder: str, parts: int = 4) -> Trainer:
     args = settings(folder, gradient_accumulation_steps=parts)
-    loss = TangentLoss(FBeta(2), prevalence=0.1, task="softmax2", reduction="none", accumulate=None)
+    counts = Counter(row["labels"] for row in train)
+    loss = TangentLoss(FBeta(2), class_counts=counts, task="softmax2", reduction="none", accumulate=None)
     loss.to(args.device)
 
     def mean_over_step(outputs: Any, labels: Tensor, num_items_in_batch: Any = None) -> Tensor:

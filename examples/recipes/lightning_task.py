@@ -83,7 +83,9 @@ def without(train: Rows, validation: Rows, test: Rows) -> dict[str, float]:
 def with_fbeta(train: Rows, validation: Rows, test: Rows) -> dict[str, float]:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(64, 1), nn.Flatten(0))
-    task = MetricTask(model, FBeta(2), prevalence=0.1, optimizer=adam)
+    positives = sum(int(y.sum()) for _, y in train)
+    counts = len(train.dataset) - positives, positives  # type: ignore[arg-type]
+    task = MetricTask(model, FBeta(2), class_counts=counts, optimizer=adam)
     loop = trainer()
     loop.fit(task, train, validation)
     return dict(loop.test(task, test, verbose=False)[0])

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fbeta_reproduction.protocol import BETAS, PROTOCOL, Run, beside, faithful
+from fbeta_reproduction.protocol import BETAS, PROTOCOL, Run, beside, faithful, noise
+from fbeta_reproduction.results import gradients
 
 ROWS = {
     "fashion-mnist": {"train": (54_000, 5_400), "val": (6_000, 600), "test": (10_000, 1_000)},
@@ -82,13 +83,35 @@ def write_run(folder, run, *, epochs=None, nan_from=None, columns=None):
     path.write_text("\n".join(lines) + "\n")
 
 
+def write_gradients(folder, dataset, surrogate=0.95, others=0.5):
+    """Two repeats of two epochs: the surrogate at one cosine with every soft loss, all other losses at another."""
+    losses = [run.label for run in faithful(dataset, 1)] + ["bce"]
+    points = [
+        {
+            "loss": run.label,
+            "repeat": run.repeat,
+            "epoch": epoch,
+            "cosine": {name: [surrogate if name.startswith("surrogate") else others] * 4 for name in losses},
+            "missed": 0.02 * epoch,
+            "alarmed": [0.3, 0.2, 0.1, 0.05],
+            "alarmed_bce": 0.4,
+        }
+        for run in faithful(dataset, 2)
+        for epoch in (1, 2)
+    ]
+    gradients.save(Path(folder), dataset, 2, MACHINE, points)
+
+
 def write_all(folder, *, datasets=("fashion-mnist", "cifar10"), repeats=5, epochs=120):
-    """Everything that the reproduction plans, in little: both presets, readings, remedies, fp32, short runs."""
+    """Everything that the reproduction plans, in little: readings, remedies, noise, gradients, fp32, short runs too."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     Path(folder, "protocol.json").write_text(json.dumps(PROTOCOL))
     for dataset in datasets:
-        for run in (*faithful(dataset, repeats, epochs), *beside(dataset, min(3, repeats), epochs)):
+        noisy = noise(dataset, min(3, repeats), max(1, epochs // 2))
+        own = faithful(dataset, repeats, epochs)
+        for run in (*own, *beside(dataset, min(3, repeats), epochs), *noisy):
             write_run(folder, run)
+        write_gradients(folder, dataset)
         for repeat in range(2):
             one = Run(dataset, "surrogate", 1.0, repeat=repeat, epochs=epochs)
             for other in (

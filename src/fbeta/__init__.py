@@ -4,8 +4,6 @@ A confusion-matrix metric is a surface over ROC space; training, thresholding an
 climb it. Names load on first use, so that ``import fbeta`` costs nothing and decisions never pay for torch.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn

@@ -1,7 +1,7 @@
 """Lightning: train any network for a metric, and tune the cut at the end of every validation."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -54,6 +54,7 @@ class MetricTask(L.LightningModule):
     - `model`: any module that turns the inputs of a batch into logits.
     - `metric`: a Metric, a spec such as "fbeta:beta=2", or a function of (tp, fp, fn, tn).
     - `loss`: a name that `fbeta.losses.get` reads, with its `options` (`prevalence`, `task`, `q` …), or a loss.
+      Tell it `class_counts` if you can: on a small set counts of more than an epoch are stale.
       The task closes its steps, so with ``Trainer(accumulate_grad_batches=k)`` leave `accumulate` alone.
     - `optimizer`: makes what Lightning's `configure_optimizers` returns from parameters; AdamW if None.
 
@@ -105,6 +106,8 @@ class MetricTask(L.LightningModule):
             )
         if made.reduction == "none":
             raise ValueError("MetricTask needs a loss that is one number: reduction='mean' or 'sum'.")
+        if isinstance(made, TangentLoss):
+            made.watch = None  # it says to tune the cut, which is done here
         self.model, self.loss = model, made
         self.metric: Metric = made.target_metric if metric is None else as_metric(metric)
         #: What the metric is called in logs: letters, digits and underscores, as file names of checkpoints like it.
@@ -221,7 +224,9 @@ class MetricTask(L.LightningModule):
             mine = torch.zeros(0, wide or 1, 3, dtype=exact, device=self.device)
         self._seen = []
         if dist.is_available() and dist.is_initialized():
-            mine = _of_all_ranks(mine)
+            parts: list[Any] = [None] * dist.get_world_size()
+            dist.all_gather_object(parts, mine.cpu())  # ranks may hold unequally many rows
+            mine = torch.cat(parts).to(mine.device)
         return Batch(*mine.unbind(-1)) if len(mine) else None
 
     def _report(self, stage: str, rows: Batch) -> None:
@@ -251,17 +256,6 @@ def _confusion(decided: Tensor, target: Tensor, weight: Tensor, columns: bool) -
     return c if columns else Confusion(*(cell.squeeze(0) for cell in c))
 
 
-def _of_all_ranks(rows: Tensor) -> Tensor:
-    """Rows of every rank, which may hold unequally many: pad to the most, gather, cut off."""
-    sizes = [torch.zeros(1, dtype=torch.int64, device=rows.device) for _ in range(dist.get_world_size())]
-    dist.all_gather(sizes, torch.tensor([len(rows)], device=rows.device))
-    padded = rows.new_zeros(int(max(sizes)), *rows.shape[1:])
-    padded[: len(rows)] = rows
-    parts = [torch.empty_like(padded) for _ in sizes]
-    dist.all_gather(parts, padded)
-    return torch.cat([part[: int(n)] for part, n in zip(parts, sizes, strict=True)])
-
-
 def _without_repeats(rows: Tensor, loader: Any) -> Tensor:
     """Cut off the rows that a DistributedSampler repeats to give every rank as many."""
     sampler = getattr(loader, "sampler", None)
@@ -284,6 +278,8 @@ def _remember(task: MetricTask, metric: Any, options: dict[str, Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):  # a Counter is no plain data to `torch.load`
+        return {k: _plain(v) for k, v in value.items()}
     if isinstance(value, tuple | list):
         return [_plain(v) for v in value]
     return value.tolist() if hasattr(value, "tolist") else value

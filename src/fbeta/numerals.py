@@ -1,14 +1,10 @@
 """Numbers and names from the data as text, the same everywhere; a page's script writes numbers by the same rules."""
 
-from __future__ import annotations
-
 import math
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from fbeta.metrics import Confusion
+from fbeta.metrics.confusion import Confusion
 
 NONE = "–"
 

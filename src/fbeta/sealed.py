@@ -52,8 +52,10 @@ def unseal(data: bytes) -> dict[str, bytes]:
             infos = archive.infolist()
             if any(info.compress_type != zipfile.ZIP_STORED for info in infos):
                 raise ValueError("its members are compressed")
-            if sum(info.file_size for info in infos) > len(data):
-                raise ValueError("its members are larger than the file")
+            # Two headers a member, as `seal` writes them, and the end: nothing lies before, between or over them.
+            held = sum(76 + 2 * len(info.filename.encode()) + info.file_size for info in infos)
+            if held + 22 + _SEALED != len(data):
+                raise ValueError("there is more or less in it than its members")
             found = {info.filename: archive.read(info) for info in infos}
         if len(found) < len(infos):
             raise ValueError("it has two members of one name")

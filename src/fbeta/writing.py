@@ -6,6 +6,7 @@ import io
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
@@ -46,7 +47,7 @@ def check_output(path: Path | str, *others: Path | str | None) -> Path:
             why = f"the folder {folder} is read-only"
         elif real.exists() and not os.access(real, os.W_OK):
             why = "it is read-only"
-        elif any(_same(real, Path(other).expanduser()) for other in others if other is not None):
+        elif any(_same(real, other) for other in others if other is not None):
             why = "it is given for something else as well, which would be lost: give another name"
     except OSError as error:
         why = str(error.strerror)
@@ -62,8 +63,23 @@ def check_outputs(outputs: Iterable[Path | None], *others: Path | str | None) ->
         check_output(path, *others, *given[:i])
 
 
-def _same(real: Path, other: Path) -> bool:
-    return real == Path(os.path.realpath(other)) or (real.exists() and other.exists() and real.samefile(other))
+def is_stdout(path: Path | str) -> bool:
+    """Whether the standard output goes into this very file; `-` is the one that the standard input comes from."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # not there, no file at all, closed
+        there = os.fstat(sys.stdout.fileno())
+        return stat.S_ISREG(there.st_mode) and os.path.samestat(there, _status(path))
+    return False
+
+
+def _same(real: Path, other: Path | str) -> bool:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        if os.path.samestat(real.stat(), _status(other)):
+            return True
+    return str(other) != "-" and real == Path(os.path.realpath(os.path.expanduser(other)))
+
+
+def _status(path: Path | str) -> os.stat_result:
+    return os.fstat(sys.stdin.fileno()) if str(path) == "-" else os.stat(os.path.expanduser(path))
 
 
 @contextlib.contextmanager

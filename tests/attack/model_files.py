@@ -1,17 +1,8 @@
-"""Made-up model files: does any end the process, hang it, or decide otherwise than its own text says?
+"""Made-up model files with a right checksum: does any end the process, hang it, or decide otherwise than its text?"""
 
-`PYTHONPATH=tests python -m attack.model_files --seed 7 --count 2000` (or `--seconds 600`) prints what became of them,
-and ends with 1 if anything went wrong. All have a right checksum; `--show NUMBER` tries one again, with its traceback.
-"""
-
-import argparse
 import contextlib
 import functools
 import json
-import multiprocessing
-import os
-import random
-import sys
 import tempfile
 from pathlib import Path
 
@@ -19,7 +10,6 @@ import numpy as np
 
 from attack import plain_scores
 from attack.mutants import mutant
-from attack.processes import attack
 
 SAID = {
     "booster.json": plain_scores.of_xgboost,
@@ -28,7 +18,7 @@ SAID = {
 }
 
 
-def originals():
+def prepare():
     """Files that are right, by name: members of `fbeta fit`'s, and of `save_model`'s with rarer kinds of trees."""
     from fbeta.boosting import LGBMMetricClassifier, XGBMetricClassifier
     from made_up_model import content, members
@@ -51,25 +41,25 @@ def originals():
     return found
 
 
-def attempt(files, seed, number):
+def attempt(files, luck, folder):
     """What becomes of one mutant; AssertionError if it decides otherwise than it says."""
-    luck = random.Random(f"{seed}/{number}")
     name = luck.choice([*files])
     parts = mutant(files[name], luck)
-    verdict = (try_estimator if "estimator.json" in parts else try_model)(parts)
+    verdict = (try_estimator if "estimator.json" in parts else try_model)(parts, folder / "x.fbeta")
     return f"{name}: {verdict}"
 
 
-def try_model(parts):
+def try_model(parts, path):
     """A file of `fbeta fit`: refused when it is read, or at the rows, or it decides as it says."""
     from fbeta.artifact import ArtifactError
-    from fbeta.artifact.model_file import from_bytes
+    from fbeta.artifact.model_file import load
     from fbeta.sealed import seal
     from fbeta.tables.streaming import typed
     from made_up_model import frame
 
+    path.write_bytes(seal(parts))
     try:
-        model = from_bytes(seal(parts), "x.fbeta")
+        model = load(path)
     except ArtifactError as error:
         check_sentence(error)
         return "refused"
@@ -94,20 +84,19 @@ def try_model(parts):
     return "accepted"
 
 
-def try_estimator(parts):
+def try_estimator(parts, path):
     """A file of `save_model`, in the same way."""
     from fbeta.boosting import LGBMMetricClassifier, XGBMetricClassifier
     from fbeta.sealed import seal
 
     file = "booster.json" if "0/booster.json" in parts else "booster.txt"
     estimator = (XGBMetricClassifier if file == "booster.json" else LGBMMetricClassifier)()
-    with tempfile.NamedTemporaryFile() as out:
-        Path(out.name).write_bytes(seal(parts))
-        try:
-            estimator.load_model(out.name)
-        except ValueError as error:
-            check_sentence(error)
-            return "refused"
+    path.write_bytes(seal(parts))
+    try:
+        estimator.load_model(path)
+    except ValueError as error:
+        check_sentence(error)
+        return "refused"
     for k, model in enumerate(estimator.models_):
         check_scores(model, parts[f"{k}/{file}"], file)
     with contextlib.suppress(ValueError, UserWarning):  # names of features that rows have not
@@ -145,30 +134,3 @@ def rows(width):
     X[rng.random(X.shape) < 0.1] = np.nan
     X[rng.random(X.shape) < 0.1] = 0.0
     return X.astype(np.float32)
-
-
-def main():
-    """Print the verdicts as JSON."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--seed", default="0")
-    options.add_argument("--count", type=int)
-    options.add_argument("--seconds", type=float)
-    options.add_argument("--show", type=int, metavar="NUMBER")
-    given = options.parse_args()
-    os.environ["OMP_NUM_THREADS"] = "1"
-    # Whoever ran threads must not fork: the files are made, and tried, in children of a process that never does.
-    with multiprocessing.get_context("fork").Pool(1) as pool:
-        files = pool.apply(originals)
-    if given.show is not None:
-        print(attempt(files, given.seed, given.show))
-        return
-    import lightgbm  # noqa: F401  # once, not in every child
-    import xgboost  # noqa: F401
-
-    found = attack(functools.partial(attempt, files, given.seed), given.count, given.seconds)
-    print(json.dumps({"seed": given.seed, **found}, indent=1, sort_keys=True))
-    sys.exit(1 if found["faults"] else 0)
-
-
-if __name__ == "__main__":
-    main()

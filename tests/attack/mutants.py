@@ -93,6 +93,45 @@ def of_lines(data, luck):
     return "\n".join(lines).encode()
 
 
+#: What takes the place of a cell or of a name.
+CELLS = [
+    "", " ", "0", "-1", "1e308", "1e309", "-1e-320", "nan", "inf", "-inf", "NA", "?", "1,5", "1_0", "0x10", "٣", "½",
+    "é", "true", "2024-13-40", "2024-02-30", "0000-00-00", "x" * 5000, "9" * 400, '"', '""', "'", "a\tb", "a\rb",
+    "a\nb", "\x1b[31mred", "\u202e", "\ufeff", "[b]bold[/b]", "</script><script>alert(1)</script>", "*", "^a$",
+    "^.*$", "n", "rate [/s]", "len", "=1+1", "\\N", "#", "probability", "decision", "x0", "fraud", "id",
+]  # fmt: skip
+
+
+def of_table(text, delimiter, luck):
+    """Delimited text with a cell, a row, a name, a quote or a line end changed."""
+    lines = text.split("\n")
+    for _ in range(luck.choice([1, 1, 1, 2, 4])):
+        at = luck.randrange(len(lines) if luck.random() < 0.8 else 1)
+        cells, act = lines[at].split(delimiter), luck.randrange(12)
+        place = luck.randrange(len(cells))
+        if act < 4:
+            cell = luck.choice(CELLS)
+            quoted = luck.random() < 0.7
+            cells[place] = '"{}"'.format(cell.replace('"', '""')) if quoted else cell
+        elif act == 4:
+            del cells[place]
+        elif act == 5:
+            cells.insert(place, luck.choice(cells))
+        elif act == 6:
+            cells[place] = f'"{cells[place]}"'
+        elif act == 7:
+            cells[place] += luck.choice(['"', "\r", " ", "\t", ";", ",", "\f", "\v", "\x1c", "\x85", "\u2028"])
+        lines[at] = delimiter.join(cells)
+        if act == 8:
+            lines.insert(at, luck.choice(["", " ", "# note", delimiter, luck.choice(lines)]))
+        elif act == 9:
+            del lines[at]
+        elif act == 10:
+            lines[at:] = [line + "\r" for line in lines[at:]]
+        lines = lines or [""]
+    return "\n".join(lines) if luck.random() < 0.95 else "\r".join(lines)
+
+
 def of_tensors(data, luck):
     """Safetensors with another header, and a right or a lying length before it."""
     end = 8 + int.from_bytes(data[:8], "little")

@@ -10,9 +10,9 @@ Imbalanced Data", https://arxiv.org/abs/2104.01459. In reading order, each impor
 - `engine`: many residual networks trained side by side, with their kernels;
 - `readings`: the loss of each run; other readings of the paper's text, and remedies for its plateau;
 - `results`: the result files, as arrays;
-- `runner`: trains the runs of a plan, stopped and resumed at will;
+- `runner`: trains the runs of a plan, stopped and resumed at will; measures gradients on the way;
 - `verdicts`: the paper's claims, judged by rules in code;
 - `figures`: the paper's figures, and ours;
 - `write_up`: the report as Markdown and as a page;
-- `commands`: `fbeta paper run`, `status` and `figures`.
+- `commands`: `fbeta paper run`, `gradients`, `status` and `figures`.
 """

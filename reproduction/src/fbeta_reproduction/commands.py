@@ -1,4 +1,4 @@
-"""`fbeta paper`: run, status and figures. Heavy modules are imported by the command that needs them."""
+"""`fbeta paper`: run, gradients, status and figures. Heavy modules are imported by the command that needs them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 
 from fbeta.cli.answers import answering, echo_json, stop
 from fbeta.cli.parameters import AsJson
+from fbeta_reproduction.protocol import PRESETS
 
 app = typer.Typer(
     help="The paper, reproduced: train its networks, see how far they are, draw its figures, judge its claims.",
@@ -25,8 +26,7 @@ def paper_run(
         typer.Option(help="fashion-mnist and cifar10 (both if not given), or digits; may be repeated."),
     ] = None,
     preset: Annotated[
-        list[str] | None,
-        typer.Option(help="faithful (the default), beside, plateau, readings, remedies or precision; may be repeated."),
+        list[str] | None, typer.Option(help=f"{', '.join(PRESETS)}; may be repeated, faithful if not given.")
     ] = None,
     repeats: Annotated[int | None, typer.Option(min=1, help="Repeats of each run; the preset's if not given.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of each run; the preset's if not given.")] = None,
@@ -55,6 +55,24 @@ def paper_run(
             echo_json({"results": str(results), "runs": len(plan), "done": done})
     if not done:
         raise typer.Exit(3)
+
+
+@app.command("gradients")
+def paper_gradients(
+    dataset: Annotated[str, typer.Option(help="fashion-mnist, cifar10 or digits.")] = "fashion-mnist",
+    repeats: Annotated[int, typer.Option(min=1, help="Repeats of each of the paper's ten losses.")] = 3,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of each run.")] = 20,
+    results: Folder = RESULTS,
+    device: Annotated[str, typer.Option(help="cuda, cpu, or auto.")] = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Train the paper's losses anew and measure the angles between their gradients and soft F_β's on the way."""
+    with answering():
+        from fbeta_reproduction.runner import session
+
+        path = session.gradients(dataset, repeats, epochs, results, device)
+        if as_json:
+            echo_json({"written": str(path)})
 
 
 @app.command("status")

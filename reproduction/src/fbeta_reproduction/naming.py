@@ -18,6 +18,8 @@ LOSS_NAMES = {
     "balanced-bce": "balanced BCE",
     "balanced-mae": "balanced MAE",
     "bce": "plain BCE",
+    "gce": "GCE",
+    "balanced-gce": "balanced GCE",
     "tangent": "tangent",
     "soft-both": "macro soft over both columns,",
     "soft-batch": "macro soft with the prevalence of the batch,",
@@ -77,6 +79,7 @@ def change_name(run: Run) -> str:
     parts = [f"learning rate {run.learning_rate:g}"] if run.learning_rate != 0.01 else []
     parts += [f"{run.stem} stem"] if run.stem != "imagenet" else []
     parts += [run.remedy] if run.remedy else []
+    parts += [f"{100 * run.noise:g} % noise"] if run.noise else []
     parts += [run.precision] if not run.usual else []
     return ", ".join(parts)
 

@@ -1,24 +1,20 @@
 """A fitted model: typed rows in, probabilities and decisions out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from fbeta.decisions import Decision, Threshold
 from fbeta.learners import Scorer
 from fbeta.learners.crossfit import Array
 from fbeta.metrics import Metric
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from fbeta.tables import Column, Encoder
+from fbeta.tables import Column, Encoder
+from fbeta.tables.streaming import typed
 
 New = Literal["other", "error"]
 #: Numbers that are encoded and scored at once.
@@ -115,8 +111,6 @@ class Model:
         Columns are found by name and checked by type; a category that training did not have is a TableError, or one of
         the others where `new` is "other".
         """
-        from fbeta.tables.streaming import typed
-
         return self.of_features(typed(frame, self.columns), new)
 
     def of_features(self, features: pl.DataFrame, new: New = "error") -> Array:

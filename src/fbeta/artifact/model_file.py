@@ -9,9 +9,11 @@ from fbeta.artifact.model import ArtifactError, Model
 from fbeta.decisions import Decision
 from fbeta.learners import Learner, models
 from fbeta.metrics import Custom, as_metric
+from fbeta.plain_data import from_plain
 from fbeta.sealed import DAMAGED, LARGEST, in_short, read_json, seal, unseal
+from fbeta.tables import Encoder
 from fbeta.tables.errors import absent
-from fbeta.writing import check_output, write
+from fbeta.writing import check_output, is_stdout, write
 
 FORMAT, VERSION = "fbeta model", 2
 ABOUT = "model.json"
@@ -46,6 +48,8 @@ def load(path: Path | str) -> Model:
         if not path.is_file():
             what = "a folder, not a model file" if path.is_dir() else "no plain file"
             raise ArtifactError(f"{path} is {what}.")
+        if is_stdout(path):
+            raise ArtifactError(f"{path} is where the standard output goes, and would be lost: send that elsewhere.")
         if path.stat().st_size > LARGEST:
             raise ArtifactError(f"{path} is larger than any model of fbeta: give the file that `fit` wrote.")
         data = path.read_bytes()
@@ -111,8 +115,6 @@ def from_bytes(data: bytes, path: str) -> Model:
 
 
 def _model(about: dict[str, Any], members: dict[str, bytes], metric: Any, learner: Learner) -> Model:
-    from fbeta.tables import Encoder
-
     expected = {ABOUT, *learner.files}
     if set(members) != expected:
         lacking, more = sorted(expected - set(members)), sorted(set(members) - expected)
@@ -121,8 +123,8 @@ def _model(about: dict[str, Any], members: dict[str, bytes], metric: Any, learne
     if decision.several:
         raise ValueError("its decision is of several columns")
     texts = {name: about[name] for name in ("target", "positive", "model", "loss")}
-    negative = tuple(about["negative"])
-    if not negative or not all(isinstance(text, str) for text in (*texts.values(), *negative)):
+    negative = from_plain(tuple[str, ...], about["negative"], "negative")
+    if not negative or not all(isinstance(text, str) for text in texts.values()):
         raise ValueError("its classes are no texts")
     if texts["positive"] in negative:
         raise ValueError("its positive class is a negative one, too")

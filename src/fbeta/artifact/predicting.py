@@ -5,9 +5,8 @@ import itertools
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -32,9 +31,10 @@ TEXT = (".csv", ".tsv", "")
 PROBABILITY, DECISION = "probability", "decision"
 
 
-@dataclass(frozen=True)
-class Predicted:
+class Predicted(NamedTuple):
     """What was written: rows, and those that were called positive; `counts` where the target was there to compare.
+
+    `notes` say what is unusual about the file that was read.
 
     >>> Predicted(rows=10, positives=2).counts is None
     True
@@ -43,6 +43,7 @@ class Predicted:
     rows: int
     positives: int
     counts: Confusion | None = None
+    notes: tuple[str, ...] = ()
 
 
 def predict(
@@ -75,8 +76,13 @@ def predict(
         raise TableError(f"a kept column is called {taken[0]!r}, as one of the results: rename it.")
     if cut is not None and not 0 <= cut <= 1:
         raise ValueError(f"the cut is a probability, from 0 to 1; got {cut:g}.")
-    to = None if out is None else check_format(out, source if is_path(source) else None)
-    pieces = _pieces(model, source, tuple(dict.fromkeys(keep)), score, delimiter)
+    to = None if out is None else Path(out).expanduser()
+    if to is not None:
+        if to.suffix.casefold() not in (*SINKS, *TEXT):
+            raise OutputError(f"cannot write {to}: end its name in {', '.join([*TEXT[:2], *SINKS])}.")
+        check_output(to, source if is_path(source) else None)
+    notes: list[str] = []
+    pieces = _pieces(model, source, tuple(dict.fromkeys(keep)), score, delimiter, notes.append)
     with contextlib.closing(pieces), naming(to or "the standard output"), _writer(to) as write:
         rows, positives, counts = 0, 0, np.zeros(4)
         for features, kept, truth in pieces:
@@ -89,20 +95,16 @@ def predict(
                 held = ~np.isnan(truth)
                 counts += [float(x) for x in Confusion.from_predictions(called[held] * 1.0, truth[held])]
             tick(rows)
-    return Predicted(rows, positives, Confusion(*counts.tolist()) if score else None)
-
-
-def check_format(out: str | Path, *read: str | Path | None) -> Path:
-    """Refuse an output that cannot be written or has an unknown ending, before anything is read."""
-    path = Path(out).expanduser()
-    ending = path.suffix.casefold()
-    if ending not in SINKS and ending not in TEXT:
-        raise OutputError(f"cannot write {path}: end its name in {', '.join([*TEXT[:2], *SINKS])}.")
-    return check_output(path, *read)
+    return Predicted(rows, positives, Confusion(*counts.tolist()) if score else None, tuple(notes))
 
 
 def _pieces(
-    model: Model, source: str | Path, keep: tuple[str, ...], score: bool, delimiter: str | None
+    model: Model,
+    source: str | Path,
+    keep: tuple[str, ...],
+    score: bool,
+    delimiter: str | None,
+    tell: Callable[[str], None],
 ) -> Generator[tuple[pl.DataFrame, pl.DataFrame, Any]]:
     """Typed features, kept columns, and whether each row is positive (NaN: it does not say), where that is asked."""
     if not is_path(source):
@@ -116,7 +118,8 @@ def _pieces(
         yield table.features, table.features[:, list(keep)], table.y.astype(float) if score else None
         return
     wanted = dict.fromkeys([*keep, *([model.target] if score else [])])
-    with contextlib.closing(stream(source, model.columns, keep=list(wanted), delimiter=delimiter)) as pieces:
+    how: dict[str, Any] = {"keep": list(wanted), "delimiter": delimiter, "tell": tell}
+    with contextlib.closing(stream(source, model.columns, **how)) as pieces:
         for features, held in pieces:
             yield features, held[:, list(keep)], _truth(model, held[model.target], source) if score else None
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fbeta.decisions import Decision, Rule
 from fbeta.metrics import Custom, as_metric
+from fbeta.plain_data import from_plain
 from fbeta.sealed import DAMAGED, LARGEST, in_short, read_json, seal, unseal
 from fbeta.sklearn.labels import Labels
 from fbeta.writing import write
@@ -35,7 +35,11 @@ def save(estimator: BoosterClassifier, path: Path) -> None:
         )
     if path.is_dir():
         raise ValueError(f"{path} is a folder; save_model writes a file, so give a name in it.")
-    classes = _plain_classes(estimator.classes_)
+    classes = estimator.classes_
+    if classes.dtype.kind == "O" and all(isinstance(x, str) for x in classes):
+        classes = classes.astype(str)
+    if classes.dtype.kind not in KINDS:
+        raise ValueError(f"JSON cannot hold labels of type {classes.dtype}; train with strings or numbers.")
     about: dict[str, Any] = {
         "format": FORMAT,
         "library": estimator._learner.engine.booster.library,
@@ -108,37 +112,29 @@ def _fitted(about: dict[str, Any]) -> dict[str, Any]:
     if kind[1:2] not in tuple(KINDS) or not kind[2:].isdigit() or len(kind) > 7:  # texts of 99,999 characters
         raise ValueError(f"labels of type {kind:.40}")
     classes = np.array(about["classes"], dtype=np.dtype(kind))
-    costs = tuple(float(c) for c in about["costs"])
-    if classes.shape != (2,) or classes[0] == classes[1] or len(costs) != 2 or not np.isfinite(costs).all():
-        raise ValueError("two classes and two finite costs are needed")
-    positive = about["positive"]
+    costs = from_plain(tuple[float, ...], about["costs"], "costs")
+    if classes.shape != (2,) or not classes[0] < classes[1] or len(costs) != 2 or not np.isfinite(costs).all():
+        raise ValueError("two classes in order and two finite costs are needed")
+    positive = from_plain(int, about["positive"], "positive")
     if positive not in (0, 1):
         raise ValueError("the positive class is neither the first nor the second")
     decision = Decision.from_dict(about["decision"])
     if decision.several:
         raise ValueError("its decision is of several columns")
-    names, features = [str(name) for name in about["feature_names"]], int(about["n_features"])
+    names = from_plain(tuple[str, ...], about["feature_names"], "feature_names")
+    features, rounds = (from_plain(int, about[name], name) for name in ("n_features", "n_rounds"))
     if len(names) not in (0, features):
         raise ValueError("it has not one name per feature")
     return {
         "classes_": classes,
-        "labels_": Labels("binary", classes, int(positive)),
+        "labels_": Labels("binary", classes, positive),
         "costs_": costs,
         "decision_": decision,
         "history_": (),
-        "n_rounds_": int(about["n_rounds"]),
+        "n_rounds_": rounds,
         "n_features_in_": features,
         **({"feature_names_in_": np.array(names, dtype=object)} if names else {}),
     }
-
-
-def _plain_classes(classes: NDArray[Any]) -> NDArray[Any]:
-    """Labels as an array that JSON can hold; objects must all be strings."""
-    if classes.dtype.kind == "O" and all(isinstance(x, str) for x in classes):
-        classes = classes.astype(str)
-    if classes.dtype.kind not in KINDS:
-        raise ValueError(f"JSON cannot hold labels of type {classes.dtype}; train with strings or numbers.")
-    return classes
 
 
 def _plain_params(estimator: BoosterClassifier) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """The command line: one file per command. What is heavy is imported by the command that needs it."""
 
 import sys
+from functools import partial
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
-from typer.main import get_command, get_group
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_group
 
 from fbeta import extensions
 from fbeta.cli.answers import answering, prepare, stop
@@ -37,23 +38,14 @@ class CommandGroup(TyperGroup):
             added.name = cmd_name
             return added
         sentence = extensions.missing(extensions.COMMANDS, cmd_name)
-        return None if sentence is None else _saying(f"fbeta {sentence}")
+        if sentence is None:
+            return None
+        anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+        say = partial(stop, f"fbeta {sentence}")
+        return TyperCommand(cmd_name, callback=say, add_help_option=False, context_settings=anything)
 
 
-def _saying(sentence: str) -> Any:
-    """A command that takes any arguments and answers with one sentence."""
-    app = typer.Typer(add_completion=False)
-    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
-
-    @app.command(add_help_option=False, context_settings=anything)
-    def say(ctx: typer.Context) -> None:
-        stop(sentence)
-
-    return get_command(app)
-
-
-_ABOUT = "Train for the metric you report."
-app = typer.Typer(name="fbeta", cls=CommandGroup, help=_ABOUT, no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(name="fbeta", cls=CommandGroup, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def _version(show: bool) -> None:
@@ -70,7 +62,7 @@ def door(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Train for the metric you report: F-beta and any confusion-matrix score."""
+    """Train for the metric you report."""
 
 
 for command in (compare, fit, predict, tune, explain):

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import typer
 
@@ -32,23 +32,28 @@ def prepare() -> None:
 
 
 @contextlib.contextmanager
-def unheard() -> Iterator[None]:
-    """Go on where whoever reads what is printed has enough: there may still be files to write."""
+def unheard(err: bool = False) -> Iterator[None]:
+    """Go on where whoever reads what is printed has enough: there may still be files to write.
+
+    With `err` it is the stream of errors, of which a full disk may lose all: how a command ends says enough.
+    """
     try:
         yield
-    except BrokenPipeError:
-        _let_go()
+    except OSError as error:
+        if not err and not isinstance(error, BrokenPipeError):
+            raise
+        _let_go(sys.stderr if err else sys.stdout)
     except SystemExit as end:
         if not isinstance(end.__context__, BrokenPipeError):  # rich ends the program
             raise
-        _let_go()
+        _let_go(sys.stdout)
 
 
 def say(*lines: str, err: bool = False) -> None:
     """Print lines, in which there may be names from the data."""
     from fbeta.numerals import clean
 
-    with unheard():
+    with unheard(err):
         typer.echo("\n".join(map(clean, lines)), err=err)
 
 
@@ -64,13 +69,13 @@ def answering(interrupted: str = "stopped; nothing was written.") -> Iterator[No
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo(err=True)  # the terminal shows ^C
+        say("", err=True)  # the terminal shows ^C
         stop(interrupted, 130)
     except BrokenPipeError:
-        _let_go()
+        _let_go(sys.stdout)
         raise typer.Exit(0) from None  # whoever reads our output has enough
     except OSError as error:
-        _let_go()
+        _let_go(sys.stdout)
         verb = "write" if isinstance(error, WriteError) or error.filename is None else "read"
         stop(f"cannot {verb} {error.filename or 'the output'}: {error.strerror or error}.")
     except (ValueError, ImportError) as error:
@@ -96,8 +101,8 @@ def echo_json_text(text: str) -> None:
         typer.echo("\n".join(clean(line, lambda letter: json.dumps(letter)[1:-1]) for line in text.split("\n")))
 
 
-def _let_go() -> None:
+def _let_go(stream: IO[str]) -> None:
     """What a full disk did not take must not be tried again when Python ends, with a traceback."""
     with contextlib.suppress(OSError, io.UnsupportedOperation, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, stream.fileno())

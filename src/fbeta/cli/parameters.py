@@ -36,7 +36,7 @@ def notes(console: Console, sentences: Iterable[str]) -> None:
     """Say what is to be known about a table before the work begins."""
     from fbeta.report.console import plain
 
-    with unheard():
+    with unheard(console.stderr):
         for sentence in sentences:
             console.print(plain(sentence, "dim"))
 

@@ -50,7 +50,8 @@ def predict(
                 held, source, to, keep=kept, new=new, cut=cut, score=score, tick=lambda rows: tick(rows, 0)
             )
         facts: dict[str, Any] = {"rows": done.rows, "positives": done.positives, "written": out}
-        said = [f"{done.rows:,} rows, {done.positives:,} called {held.target} {held.positive!r}."]
+        facts["notes"] = list(done.notes)
+        said = [*done.notes, f"{done.rows:,} rows, {done.positives:,} called {held.target} {held.positive!r}."]
         if done.counts is not None:
             counts = done.counts
             value = float(held.metric(counts))

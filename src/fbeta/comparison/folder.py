@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,11 +14,11 @@ from fbeta.decisions import Platt
 from fbeta.learners import Scorer
 from fbeta.learners.crossfit import Array
 from fbeta.learners.learner import Course
-from fbeta.sealed import DAMAGED, read_json, seal, unseal
+from fbeta.sealed import DAMAGED, LARGEST, read_json, seal, unseal
 from fbeta.tables import Encoder
 from fbeta.writing import naming, write
 
-ABOUT, NUMBERS = "part.json", "scores.safetensors"
+ABOUT, NUMBERS, KEY = "part.json", "scores.safetensors", "part"
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,8 @@ class Folder:
         if not path.exists():
             return None
         try:
+            if not path.is_file() or path.stat().st_size > LARGEST:
+                raise ValueError("no file that `write` made")
             return _read(part, path.read_bytes())
         except DAMAGED:
             self.say(f"{path} is damaged; what it held is trained again.")
@@ -78,7 +81,8 @@ class Folder:
         """Keep a part, whole or not at all."""
         from safetensors.numpy import save
 
-        numbers, about = {}, {}
+        numbers: dict[str, Array] = {}
+        about: dict[str, Any] = {KEY: part.key}
         for loss, x in found.items():
             known = None if x.calibration is None else [(c.slope, c.offset) for c in x.calibration]
             about[loss] = {"seconds": x.seconds, "rounds": x.rounds, "remark": x.remark, "calibration": known}
@@ -88,10 +92,17 @@ class Folder:
 
 
 def _read(part: Part, data: bytes) -> dict[str, SplitScores]:
+    from safetensors import SafetensorError
     from safetensors.numpy import load
 
     members = unseal(data)
-    numbers, about = load(members[NUMBERS]), read_json(members[ABOUT])
+    about = read_json(members[ABOUT])
+    if about[KEY] != part.key:
+        raise ValueError("it is another part")
+    try:
+        numbers = load(members[NUMBERS])
+    except SafetensorError as error:
+        raise ValueError(str(error)) from error
     found = {}
     for loss in part.losses:
         inner, outer, course = (numbers[f"{loss}.{name}"] for name in ("inner", "outer", "course"))

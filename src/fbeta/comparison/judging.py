@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, astuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +38,7 @@ POINTS, BINS = 400, 10
 LEVEL = 0.05
 
 
-@dataclass(frozen=True, eq=False)
-class Judged:
+class Judged(NamedTuple):
     """A method on one split: its outcome, the course of its training, and what it made of the test rows."""
 
     outcome: Outcome
@@ -148,6 +147,8 @@ def compared(table: Table, plan: Plan, judged: Sequence[Mapping[Method, Judged]]
     candidates = {}
     for method in methods:
         mine = [found[method] for found in judged]
+        epochs = min(len(x.course.held) for x in mine)  # as long as all splits went
+        courses = [[line[:epochs] for line in astuple(x.course)] for x in mine]
         candidates[method] = Candidate(
             method.name,
             method.model,
@@ -159,7 +160,7 @@ def compared(table: Table, plan: Plan, judged: Sequence[Mapping[Method, Judged]]
             None if method == fixed else judge.difference(mine, base),
             operating(mine),
             calibration(mine),
-            _mean_course([x.course for x in mine]),
+            Course(*map(tuple, np.mean(courses, axis=0).tolist())),
         )
     winner, baseline = max(candidates.values(), key=lambda c: known(c.inner)), candidates[fixed]
     picks = [max(methods, key=lambda m: known(found[m].outcome.inner)) for found in judged]
@@ -208,13 +209,6 @@ class _Judge:
             return corrected_t(apart, self.share, self.reach)
         one, other = found[0], base[0]
         return paired_bootstrap(self.metric, one.target, one.decided, other.decided, self.group)
-
-
-def _mean_course(courses: Sequence[Course]) -> Course:
-    """The mean over splits, as long as all of them went."""
-    length = min(len(x.held) for x in courses)
-    mean = np.mean([[x.loss[:length], x.score[:length], x.held[:length]] for x in courses], axis=0)
-    return Course(*(tuple(values.tolist()) for values in mean))
 
 
 def recommendation(title: str, winner: Candidate, baseline: Candidate, choice: Choice) -> str:

@@ -1,5 +1,6 @@
 """What can be compared: models, each with the losses it can be trained with, by name."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -38,21 +39,23 @@ class Method:
 
 def methods_for(models: Names, losses: Names, metric: Metric, *, baseline: bool = True) -> list[Method]:
     """All pairs of a model and a loss it can be trained with; by default only losses that take the metric."""
-    chosen = list(dict.fromkeys(_several(models) or all_models.names()))
-    for name in chosen:
-        all_models.get(name)  # says what is wrong with it
     named, known = _several(losses), all_losses.names()
+    usual = [name for name in all_models.names() if all_models.get(name).usual]
+    chosen = list(dict.fromkeys(_several(models) or usual))
+    takes = {name: all_models.get(name).losses or known for name in chosen}  # says what is wrong with a name
+    own = {name: [loss for loss in takes[name] if loss not in known] for name in chosen}
+    choices = list(dict.fromkeys([*known, *itertools.chain(*own.values())]))
     for name in named:
-        if name not in known:
-            raise unknown("loss", name, known, most=2)
+        if name not in choices:
+            raise unknown("loss", name, choices, most=2)
     asked = named or [name for name in DEFAULT_LOSSES if _takes(name, metric)]
     asked = list(dict.fromkeys([BASELINE, *asked] if baseline else asked))
-    pairs = [Method(model, loss) for model in chosen for loss in asked]
-    found = [method for method in pairs if method.loss in (method.learner.losses or known)]
+    # A model that takes none of them, but has losses of its own, is trained with those.
+    of = {model: [loss for loss in asked if loss in takes[model]] or own[model] for model in chosen}
+    found = [Method(model, loss) for model in chosen for loss in of[model]]
     if not found:
-        known = list(all_models.get(chosen[0]).losses or ())
         raise ValueError(
-            f"{' and '.join(chosen)} cannot be trained with {', '.join(named)}: it has {', '.join(known)}."
+            f"{' and '.join(chosen)} cannot be trained with {', '.join(named)}: it has {', '.join(takes[chosen[0]])}."
         )
     return found
 
@@ -79,8 +82,8 @@ def check(
 
 
 def baseline_of(methods: Sequence[Method]) -> Method:
-    """Plain cross entropy of the model that is hardest to beat as a rule."""
-    plain = [method for method in methods if method.loss == BASELINE]
+    """Plain cross entropy of the model that is hardest to beat as a rule; its own loss if no model takes that."""
+    plain = [method for method in methods if method.loss == BASELINE] or methods
     return max(plain, key=lambda method: method.learner.rank)
 
 

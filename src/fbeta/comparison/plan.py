@@ -77,7 +77,9 @@ class Plan:
         rule: str = "shrunk",
     ) -> Self:
         """Plan a comparison on a table; a table that cannot be split so is refused."""
-        about_metric = {"metric": str(metric), "probe": _probe(metric)}
+        # A metric's scores of some cells tell functions with the same name apart.
+        cells = np.random.default_rng(0).integers(1, 1000, (4, 64)).astype(np.float64)
+        about_metric = {"metric": str(metric), "probe": _digits(score_cells(metric, Confusion(*cells)))}
         shared = {"protocol": PROTOCOL, "data": digest(table), **about_metric, "folds": folds}
         probes = {method.loss: _probe_loss(method.loss, metric) for method in methods}
         parts = []
@@ -131,14 +133,13 @@ def _splits(table: Table, count: int, folds: int, seed: int) -> list[Split]:
     return found
 
 
-def _probe(metric: Metric) -> str:
-    """A digest of a metric's scores of some cells, which tells functions with the same name apart."""
-    cells = np.random.default_rng(0).integers(1, 1000, (4, 64)).astype(np.float64)
-    return _digits(score_cells(metric, Confusion(*cells)))
-
-
 def _probe_loss(name: str, metric: Metric) -> str:
-    """A digest of a loss's slopes at some logits, which tells an edited loss from what its name was before."""
+    """A digest of a loss's slopes at some logits, which tells an edited loss from what its name was before.
+
+    A loss that is a model's own changes with the library.
+    """
+    if name not in losses.names():
+        return name
     loss = losses.get(name, metric=metric, class_counts=(48, 16))
     z = torch.linspace(-4, 4, 64, dtype=torch.float64, requires_grad=True)
     (slope,) = torch.autograd.grad(loss(z, (torch.arange(64) % 4 == 0).double()), z)

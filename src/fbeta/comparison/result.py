@@ -1,11 +1,9 @@
 """What a comparison found, as plain data: JSON in, JSON out, nothing to import."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from fbeta.learners.learner import Course
 from fbeta.plain_data import from_plain, to_plain
@@ -183,7 +181,7 @@ class Comparison:
         return [self.recommendation, f"the comparison saw {seen}, not these."]
 
     @classmethod
-    def read(cls, path: Path) -> Comparison:
+    def read(cls, path: Path) -> Self:
         """A comparison from the file of `fbeta compare --json`."""
         try:
             return cls.from_json(path.read_text(encoding="utf-8"))
@@ -197,11 +195,11 @@ class Comparison:
         return json.dumps(to_plain(asdict(self)), ensure_ascii=False, allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Comparison:
+    def from_json(cls, text: str) -> Self:
         """Read what `to_json` wrote."""
         try:
             data = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"This is no comparison: it is not JSON ({error}).") from None
         version = data.get("version") if isinstance(data, dict) else None
         if not isinstance(version, int) or isinstance(version, bool):
@@ -210,5 +208,5 @@ class Comparison:
             raise ValueError(
                 f"The comparison is of version {version}, and this fbeta reads up to {VERSION}: upgrade fbeta."
             )
-        found: Comparison = from_plain(cls, data, "comparison")
+        found: Self = from_plain(cls, data, "comparison")
         return found

@@ -56,7 +56,7 @@ def compare(
     """Compare losses and cuts on a table: which is best, by how much, and is that more than noise?
 
     - `data`: a `Table`, a data frame, a path, or the name of a set; `options` are those of `fbeta.data.load_table`.
-    - `models`, `losses`: names; all installed models and six common losses unless given.
+    - `models`, `losses`: names; the usual models that are installed, and six common losses, unless given.
     - `seeds`: outer splits. `folds`: inner folds, shared by all methods. `rule`: how the cut is chosen.
     - `folder`: keeps finished parts, so that a killed comparison goes on and ends with the same numbers; processes
       that share one divide the work.

@@ -12,6 +12,8 @@ from fbeta.decisions.steps import score_cells
 from fbeta.metrics import Confusion, Metric
 
 LEVEL = 0.95
+#: Of an interval, as quantiles.
+ENDS = 0.5 - LEVEL / 2, 0.5 + LEVEL / 2
 DRAWS = 2000
 #: Numbers that a bootstrap may hold at once.
 ROOM = 1 << 22
@@ -58,7 +60,7 @@ def _error(values: Sequence[float], share: float) -> float:
 def bootstrap_interval(metric: Metric, target: Calls, decided: Calls, group: Groups = None, seed: int = 0) -> Estimate:
     """The score of decisions on test rows and its spread over resamples of rows, or of whole groups [efron1993]."""
     (observed,), (drawn,) = _resampled(metric, target, [decided], group, seed)
-    return Estimate(float(observed), *_ends(drawn))
+    return Estimate(float(observed), *np.nanquantile(drawn, ENDS).tolist())
 
 
 def paired_bootstrap(
@@ -67,17 +69,12 @@ def paired_bootstrap(
     """The difference of two methods' decisions on the same test rows, by resampling the rows, or groups of them."""
     (first, second), drawn = _resampled(metric, target, [one, other], group, seed)
     observed, differences = float(first - second), np.subtract(*drawn)
-    low, high = _ends(differences)
+    low, high = np.nanquantile(differences, ENDS).tolist()
     # The share of resamples on the other side of zero, twice; never below what so many draws can show.
     above, below = float(np.mean(differences > 0)), float(np.mean(differences < 0))
     p = 1.0 if observed == 0 else min(1.0, max(2 * (1 - (above if observed > 0 else below)), 1 / DRAWS))
     what = "test rows" if group is None else "groups of test rows"
     return Difference(observed, low, high, p, f"paired bootstrap over {what}")
-
-
-def _ends(found: Counts) -> tuple[float, float]:
-    low, high = np.nanquantile(found, [0.5 - LEVEL / 2, 0.5 + LEVEL / 2])
-    return float(low), float(high)
 
 
 def _resampled(

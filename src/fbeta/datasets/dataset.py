@@ -145,7 +145,7 @@ class Dataset(Generic[Content]):
         command = f"run `fbeta data fetch {self.name}`"
         if not any((self.folder / name).exists() for name in self.files):
             raise DataError(f"{self.name} is not in {self.folder}: {command}.")
-        with self._reading(f"fix that, or {command}"):
+        with self._trying(f"read {self.name}", f"fix that, or {command}"):
             for name, file in self.files.items():
                 if fault := file.fault(self.folder / name):
                     raise DataError(f"{self.folder / name} {fault}: {command} to replace it.")
@@ -155,23 +155,18 @@ class Dataset(Generic[Content]):
         """Download what is missing or damaged, and return its folder or file."""
         if source not in ("auto", *self.sources):
             raise ValueError(f"{self.name} has no source {source!r}. Choices: {', '.join(('auto', *self.sources))}.")
-        try:
+        with self._trying(f"keep {self.name} in {self.folder}", "fix that, or set FBETA_DATA to another folder"):
             if wanted := self._wanted():
                 self.folder.mkdir(parents=True, exist_ok=True)
                 _sweep(self.folder)
                 tell = progress or (lambda what, done, total: None)
                 self._fetch(wanted, tuple(self.sources) if source == "auto" else (source,), tell)
-        except OSError as error:
-            raise DataError(
-                f"cannot keep {self.name} in {self.folder} ({_reason(error)}): fix that, or set FBETA_DATA to "
-                "another folder."
-            ) from error
         return self.folder
 
     def load(self, **options: Any) -> Content:
         """Read it; a table takes `duplicates`, as `fbeta.data.load_table` does."""
         place = self.path()
-        with self._reading():
+        with self._trying(f"read {self.name}", "fix that and try again"):
             return self.read(place, **options)
 
     def facts(self) -> dict[str, Any]:
@@ -186,11 +181,13 @@ class Dataset(Generic[Content]):
         }
 
     @contextlib.contextmanager
-    def _reading(self, remedy: str = "fix that and try again") -> Iterator[None]:
+    def _trying(self, what: str, remedy: str) -> Iterator[None]:
+        """Say what an error of the system is, and about which file."""
         try:
             yield
         except OSError as error:
-            raise DataError(f"cannot read {self.name} ({_reason(error)}): {remedy}.") from error
+            reason = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+            raise DataError(f"cannot {what} ({reason}): {remedy}.") from error
 
     def _wanted(self) -> dict[str, File]:
         return {name: file for name, file in self.files.items() if file.fault(self.folder / name)}
@@ -215,8 +212,3 @@ def _sweep(folder: Path) -> None:
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > STALE:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def _reason(error: OSError) -> str:
-    """What an error of the system says, and about which file."""
-    return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)

@@ -1,7 +1,5 @@
 """One class of many: what it is worth to the metric to call each class."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +26,7 @@ class Gains:
         """Values of all calls."""
         return self.gain * p - self.offset
 
-    def mixed(self, other: Gains, share: Vector | float) -> Gains:
+    def mixed(self, other: "Gains", share: Vector | float) -> "Gains":
         """A share of these and the rest of the others."""
         gain = share * self.gain + (1 - share) * other.gain
         return Gains(gain, share * self.offset + (1 - share) * other.offset)

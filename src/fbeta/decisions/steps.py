@@ -103,12 +103,8 @@ class Steps:
         tp, fp = self.tp[at], self.fp[at]
         return Confusion(tp, fp, self.positives - tp, self.negatives - fp)
 
-    def cuts(self) -> Vector:
-        """Every cut that can be told apart: +inf, midway between neighbours, −inf."""
-        return self.cuts_at(np.arange(self.tp.size))
-
     def cuts_at(self, indices: NDArray[np.intp]) -> Vector:
-        """The cuts that call the first so many distinct scores positive."""
+        """The cuts that call the first so many distinct scores positive: +inf, midway between neighbours, −inf."""
         last = self.scores.size - 1
         found = self._between(self.scores[np.maximum(indices - 1, 0)], self.scores[np.minimum(indices, last)])
         return np.where(indices == 0, np.inf, np.where(indices > last, -np.inf, found))
@@ -149,9 +145,9 @@ class Steps:
                 "prevalence= changes the balance of two classes, but the target holds only one; give rows of both."
             )
         total = self.positives + self.negatives
-        hit = prevalence * total / self.positives
-        miss = (1 - prevalence) * total / self.negatives
-        return replace(self, tp=self.tp * hit, fp=self.fp * miss)
+        # Rates first: the inverse of a class's weight may be more than a float holds.
+        tp, fp = self.tp / self.positives * (prevalence * total), self.fp / self.negatives * ((1 - prevalence) * total)
+        return replace(self, tp=tp, fp=fp)
 
     def expected(self, probability: Vector) -> Steps:
         """The steps that probabilities of the distinct scores lead us to expect, in place of the targets."""
@@ -233,4 +229,4 @@ def curve(scores: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None)
     ([inf, 0.65, -inf], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0])
     """
     steps = Steps.of(scores, target, weight, infinite=True)
-    return steps.cuts(), steps.confusion()
+    return steps.cuts_at(np.arange(steps.tp.size)), steps.confusion()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from fbeta.decisions.interval import Evidence, Interval
 from fbeta.metrics import Confusion, Metric, as_metric, check_prevalence
 from fbeta.metrics.confusion import called
 from fbeta.plain_data import to_plain
+from fbeta.sealed import DAMAGED, in_short
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,52 +160,52 @@ class Threshold:
         '-inf'
         """
         interval = self.interval
-        return {
-            "value": to_plain(self.value),
-            "score": to_plain(self.score),
-            "n_positive": int(self.n_positive),
-            "kind": self.kind,
-            "rule": self.rule,
+        return {f.name: to_plain(getattr(self, f.name)) for f in fields(self) if f.name != "evidence"} | {
             "metric": None if self.metric is None else str(self.metric),
             "counts": None if self.counts is None else [float(x) for x in self.counts],
-            "prevalence": to_plain(self.prevalence),
-            "warning": self.warning,
             "columns": [c.to_dict() for c in self.columns],
             "interval": None if interval is None else to_plain(vars(interval)),
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Threshold:
-        """Read `to_dict` back. A metric that is a user's function comes back as None: it has no spec.
+        """Read `to_dict` back; ValueError for anything else. A metric that is a user's function comes back as None.
 
         >>> cut = Threshold(float("inf"), 0.0, 0)
         >>> Threshold.from_dict(cut.to_dict()) == cut
         True
         """
+        try:
+            return cls._read(data)
+        except DAMAGED as error:
+            raise ValueError(f"this is no cut ({in_short(error)})") from error
+
+    @classmethod
+    def _read(cls, data: Mapping[str, Any]) -> Threshold:
         spec, counts, interval = (data.get(name) for name in ("metric", "counts", "interval"))
         try:
             metric = None if spec is None else as_metric(str(spec))
         except ValueError:
             metric = None
         made = cls(
-            _read(data["value"]),
+            _number(data["value"]),
             float(data["score"]),
             int(data["n_positive"]),
             kind=str(data.get("kind", "score")),
             rule=str(data.get("rule", "exact")),
             metric=metric,
             counts=None if counts is None else Confusion(*map(float, counts)),
-            prevalence=_read(data.get("prevalence")),
+            prevalence=_number(data.get("prevalence")),
             warning=None if data.get("warning") is None else str(data["warning"]),
-            columns=tuple(cls.from_dict(c) for c in data.get("columns", ())),
+            columns=tuple(cls._read(c) for c in data.get("columns", ())),
         )
         if interval is not None:
-            (low, high), (below, above) = interval["score"], map(_read, interval["cut"])
+            (low, high), (below, above) = interval["score"], map(_number, interval["cut"])
             made.__dict__["interval"] = Interval((float(low), float(high)), (below, above), float(interval["level"]))
         return made
 
 
-def _read(x: Any) -> Any:
+def _number(x: Any) -> Any:
     if x is None:
         return None
     return np.array([float(v) for v in x]) if isinstance(x, list) else float(x)

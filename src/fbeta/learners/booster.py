@@ -1,7 +1,5 @@
 """Gradient-boosted trees for a metric: class costs by the fixed point, as many rounds as held-out rows like best."""
 
-from __future__ import annotations
-
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -138,6 +136,7 @@ class BoosterLearner(Learner):
     """
 
     losses = ("tangent", "bce", "surrogate")
+    draws = True
     steps = 10  # as much as ten epochs of a network
     engine: ClassVar[type[Engine]]
     objective: ClassVar[type[Objective]]
@@ -179,7 +178,8 @@ class BoosterLearner(Learner):
             engine.rounds, at = self._stop_early(engine, rows, goal)
             start = costs(goal.metric, at)[0]
         history: tuple[Round, ...] = ()
-        given = engine.fit, engine.score, np.arange(len(y)), y
+        fit = rows.drawing(engine.fit)
+        given = fit, engine.score, np.arange(len(y)), y
         if loss == "tangent":
             options: dict[str, Any] = {"rounds": self.iterations, "damping": self.damping, "start": start}
             point = solve(*given, goal.metric, rows.fold, rows.weight, **options)
@@ -189,7 +189,7 @@ class BoosterLearner(Learner):
         model = None
         if self.refit:
             engine.folds.clear()  # all rows need their room
-            model = engine.fit(np.arange(len(y)), y, cost_weights(y, delta, rows.weight))
+            model = fit(np.arange(len(y)), y, cost_weights(y, delta, rows.weight))
         extra = {"costs": (delta, 1 - delta), "history": history}
         scores, seconds = found.scores[:, None], time.perf_counter() - began
         return Fitted(scores, model, found.models, rounds=engine.rounds, seconds=seconds, extra=extra)
@@ -209,11 +209,15 @@ class BoosterLearner(Learner):
         One number for all folds: a stop of each fold's own would make the scores optimistic that the cut comes from.
         """
         weight = cost_weights(engine.y, 0.5, rows.weight)
-        parts = [(np.flatnonzero(rows.fold != k), np.flatnonzero(rows.fold == k)) for k in range(rows.folds)]
+        parts = [(rest, np.flatnonzero(rows.fold == k)) for k, rest in enumerate(rows.parts[1:])]
         scores = np.zeros((len(rows.y), 1))
         taken = scores.copy()
         best = Best(self.patience)
-        runs = [engine.grow(rest, held, weight[rest]) for rest, held in parts]
+        times = [rows.times(rest) for rest, _ in parts]
+        runs = [
+            engine.grow(rest[n > 0], held, (n * weight[rest])[n > 0])
+            for (rest, held), n in zip(parts, times, strict=True)
+        ]
         for done, found in enumerate(zip(*runs, strict=True), start=1):
             for (_, held), part in zip(parts, found, strict=True):
                 scores[held, 0] = part

@@ -62,7 +62,8 @@ def cross_fit(
     if len(names) == 0 or len(np.unique(dealt)) < 2:
         raise ValueError("One fold leaves no rows to fit on; use two or more, or fold −1 for rows to fit on.")
     w = None if weight is None else np.asarray(weight, dtype=np.float64)
-    models, held_out = [], []
+    models: list[AnyModel] = []
+    scores = np.empty(0)
     for name in names:
         held, rest = np.flatnonzero(dealt == name), np.flatnonzero(dealt != name)
         model = fit(take(X, rest), labels[rest], None if w is None else w[rest])
@@ -72,11 +73,10 @@ def cross_fit(
                 f"The model of fold {name} gave scores of shape {found.shape} for {len(held)} rows, or NaN or "
                 "infinite ones; score must give one finite number per row."
             )
-        models.append(model)
-        held_out.append((held, found))
-    scores = np.full((len(dealt), *found.shape[1:]), np.nan)
-    for held, found in held_out:
+        if not models:
+            scores = np.full((len(dealt), *found.shape[1:]), np.nan)
         scores[held] = found
+        models.append(model)
     return CrossFit(scores, tuple(models), dealt.astype(np.int64))
 
 

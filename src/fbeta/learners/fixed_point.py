@@ -1,13 +1,13 @@
 """The iteration: costs give models, models an operating point, the point new costs."""
 
-import math
 from dataclasses import dataclass, field
-from typing import Any, Generic
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fbeta.decisions import Platt
+from fbeta.decisions.calibration import logit
 from fbeta.learners.crossfit import AnyModel, Array, CrossFit, Fit, Score, cross_fit
 from fbeta.metrics import Confusion, Metric, as_metric, check_prevalence, class_costs
 
@@ -40,12 +40,12 @@ def costs(
     with np.errstate(divide="ignore", invalid="ignore"):
         ignorant = Confusion.from_rates(0.5, 0.5, at.prevalence)
         fresh = class_costs(m, ignorant, stream=rate, xp=np)
-        c0, c1 = class_costs(m, at, fresh, stream=rate, epsilon=epsilon, xp=np)
-    return (float(c0), float(c1)) if c0.ndim == 0 else (c0, c1)
+        c0, c1 = class_costs(m, at, fresh, stream=rate, xp=np)
+        delta = np.clip(c0 / (c0 + c1), epsilon, 1 - epsilon)
+    return (float(delta), float(1 - delta)) if delta.ndim == 0 else (delta, 1 - delta)
 
 
-@dataclass(frozen=True)
-class Round:
+class Round(NamedTuple):
     """One round: trained with δ, the out-of-fold rows scored `score`, and their slopes asked for `wanted`."""
 
     delta: float
@@ -104,7 +104,8 @@ def solve(
     - `fit`, `score`: as `cross_fit`; ``score >= boundary`` is the model's own decision (0 for logits and margins,
       ½ for probabilities). The weights `fit` is handed are ``cost_weights(y, delta, weight)``.
     - `start`: the first δ; ½ is the plain learner. The first step is taken whole, as `start` knows nothing of the
-      rows; later ones keep the share `damping` of the old δ, since for some metrics the plain iteration swings.
+      rows; later ones keep the share `damping` of the old δ, since for some metrics the plain iteration swings; with 0
+      it is the alternating method.
     - `tolerance`: it ends when δ wants to move less than this in logit, or after `rounds`.
     - `prevalence`: the rate of positives where the model will work, if it is not that of these rows.
 
@@ -154,7 +155,7 @@ def solve(
         wanted = costs(m, at, stream, epsilon=epsilon)[0]
         with np.errstate(divide="ignore", invalid="ignore"):
             history.append(Round(delta, float(m(at)), wanted))
-        converged = abs(_logit(wanted) - _logit(delta)) < tolerance
+        converged = bool(abs(logit(wanted) - logit(delta)) < tolerance)
         if converged or len(history) == rounds:
             return FixedPoint(delta, crossfit, tuple(history), converged)
         keep = 0.0 if len(history) == 1 else damping
@@ -187,7 +188,3 @@ def without_costs(costs: tuple[float, float], q: float = 0.0) -> Platt:
     """
     c0, c1 = costs
     return Platt(1 - q, float(np.log(c0 / c1)))
-
-
-def _logit(p: float) -> float:
-    return math.log(p) - math.log1p(-p)

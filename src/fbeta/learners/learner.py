@@ -1,7 +1,5 @@
 """What learns from rows: one protocol for networks, boosters and whatever else is compared or fitted."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
@@ -12,7 +10,7 @@ from numpy.typing import NDArray
 
 from fbeta.decisions import Platt, tune
 from fbeta.decisions.steps import count_columns
-from fbeta.learners.crossfit import Array
+from fbeta.learners.crossfit import AnyModel, Array, CrossFit, Fit, Score, cross_fit, take
 from fbeta.metrics import Metric
 from fbeta.spelling import register
 
@@ -23,6 +21,9 @@ Tick = Callable[[int], None]
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Rows to learn from, dealt to folds; a row of fold −1 is in every training part, and is never held out.
+
+    `draw`: of the rows that a model may learn from, by number, those that it does, some of them several times; None is
+    each once.
 
     Shape: `X` ``(n, d)``, dense or sparse; `y` ``(n, K)`` of 0 and 1; `fold` ``(n,)``; `weight` ``(n,)`` or None.
 
@@ -35,6 +36,39 @@ class Rows:
     y: NDArray[Any]
     fold: NDArray[np.int64]
     weight: Array | None = None
+    draw: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None
+
+    @property
+    def parts(self) -> list[NDArray[np.int64]]:
+        """The numbers of the rows that the model of all rows may learn from, and that of each fold."""
+        return [np.arange(len(self.y)), *(np.flatnonzero(self.fold != f) for f in range(self.folds))]
+
+    def times(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many times a model learns from each of the rows that it may learn from."""
+        if self.draw is None:
+            return np.ones(len(numbers), dtype=np.int64)
+        return np.bincount(self.draw(numbers), minlength=len(self.y))[numbers]
+
+    def drawing(self, fit: Fit[AnyModel]) -> Fit[AnyModel]:
+        """A `fit` of numbered rows that learns from those that are drawn: what comes several times weighs as much."""
+        if self.draw is None:
+            return fit
+
+        def drawn(numbers: NDArray[np.int64], y: NDArray[Any], weight: Array | None) -> AnyModel:
+            times = self.times(numbers)
+            kept, w = times > 0, np.ones(len(numbers)) if weight is None else weight
+            return fit(numbers[kept], y[kept], (times * w)[kept])
+
+        return drawn
+
+    def cross_fit(self, fit: Fit[AnyModel], score: Score[AnyModel]) -> tuple[CrossFit[AnyModel], AnyModel]:
+        """Models of all rows but each fold, and the scores they give to it; and the model of all rows."""
+        drawn = self.drawing(lambda numbers, y, weight: fit(take(self.X, numbers), y, weight))
+        numbers = np.arange(len(self.y))
+        given = numbers, self.y, self.fold, self.weight
+        return cross_fit(drawn, lambda model, at: score(model, take(self.X, at)), *given), drawn(
+            *given[:2], self.weight
+        )
 
     @property
     def folds(self) -> int:
@@ -160,19 +194,23 @@ class Learner(ABC):
 
     A file in `learners/models/` makes it known by its name.
 
-    - `name`: as `compare` and `fit` call it. `losses`: those it can be trained with; None for all of `fbeta.losses`.
+    - `name`: as `compare` and `fit` call it. `losses`: those it can be trained with, of `fbeta.losses` or its own; None
+      for all of `fbeta.losses`.
     - `together`: all losses of a comparison are trained as one program, which is quicker than one by one.
     - `package`: what must be installed. `files`: those that hold one of its fitted models.
-    - `rank`: how hard it is to beat as a rule; comparisons list the hardest last.
+    - `rank`: how hard it is to beat as a rule; comparisons list the hardest last. `usual`: whether a comparison takes
+      it where no models are named. `draws`: whether it heeds `Rows.draw`.
     """
 
-    registry: ClassVar[dict[str, type[Learner]]] = {}
+    registry: ClassVar[dict[str, "type[Learner]"]] = {}
     name: ClassVar[str] = ""
     losses: ClassVar[tuple[str, ...] | None] = None
     together: ClassVar[bool] = False
     package: ClassVar[str] = ""
     files: ClassVar[tuple[str, ...]] = ()
     rank: ClassVar[int] = 0
+    usual: ClassVar[bool] = True
+    draws: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

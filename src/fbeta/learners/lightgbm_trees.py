@@ -40,6 +40,8 @@ def rewritten(data: bytes) -> bytes:
         if not re.fullmatch(r"binary sigmoid:[-+.e0-9]{1,30}", loss):
             raise ValueError(f"a model file holds trees of the objective binary, no {loss!r:.40}")
         (steepness,) = reals([[float(loss.partition(":")[2])]], LARGEST, "sigmoid")
+        if not steepness > 0:
+            raise ValueError("sigmoid is not above 0")
         lines["objective"] = f"binary sigmoid:{steepness:.17g}"
     lines |= {"average_output": ""} if "average_output" in head else {}
     trees = _trees(blocks, columns)

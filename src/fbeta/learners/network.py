@@ -1,11 +1,9 @@
 """Linear models and MLPs: how they are trained, and what they are once they are fitted, which needs no torch."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,11 +42,11 @@ class Network:
         """The number of features of a row."""
         return self.sizes[0]
 
-    def unstandardised(self, mean: Floats | None, scale: Floats | None) -> Network:
+    def unstandardised(self, mean: Floats | None, scale: Floats | None) -> Self:
         """The same network on raw features, where it was trained on (x − mean)/scale."""
         first = self.weights[0] if scale is None else self.weights[0] / scale[:, None]
         bias = self.biases[0] if mean is None else self.biases[0] - mean @ first
-        return Network((first, *self.weights[1:]), (bias, *self.biases[1:]))
+        return type(self)((first, *self.weights[1:]), (bias, *self.biases[1:]))
 
     def about(self) -> dict[str, Any]:
         """Its widths."""
@@ -63,16 +61,9 @@ class Network:
         return {WEIGHTS: save({name: np.ascontiguousarray(x) for name, x in named.items()})}
 
     @classmethod
-    def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Network:
+    def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Self:
         """The network of `about` and `files`; ValueError where they do not hold one."""
-        from safetensors import SafetensorError
-        from safetensors.numpy import load
-
-        sizes = [int(size) for size in about["sizes"]]
-        try:
-            held = load(files[WEIGHTS])
-        except SafetensorError as error:
-            raise ValueError(f"{WEIGHTS} is no safetensors file: {error}") from error
+        sizes, held = [int(size) for size in about["sizes"]], read_arrays(files, WEIGHTS)
         layers = range(len(sizes) - 1)
         if not layers or set(held) != {f"{name}.{i}" for name in ("weight", "bias") for i in layers}:
             raise ValueError(f"{WEIGHTS} holds {', '.join(sorted(held)) or 'nothing'}")
@@ -82,6 +73,17 @@ class Network:
         if made.sizes != sizes:
             raise ValueError(f"weights of widths {made.sizes} where {sizes} are said")
         return made
+
+
+def read_arrays(files: Mapping[str, bytes], name: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a safetensors file; ValueError where it is none."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        return dict(load(files[name]))
+    except SafetensorError as error:
+        raise ValueError(f"{name} is no safetensors file: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class NetworkLearner(Learner):
     - `options`: go to the loss. `device`: "cpu", "cuda", or "auto".
     """
 
-    together, files = True, (WEIGHTS,)
+    together, draws, files = True, True, (WEIGHTS,)
 
     hidden: tuple[int, ...] = ()
     solver: str = "adam"
@@ -115,10 +117,7 @@ class NetworkLearner(Learner):
         """Epochs."""
         return self.epochs
 
-    @classmethod
-    def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Network:
-        """A fitted network from its `about()` and `files()`."""
-        return Network.read(about, files)
+    read = Network.read
 
     def fit_folds(
         self, rows: Rows, goal: Goal, losses: Sequence[str], *, seed: int = 0, tick: Tick = lambda done: None

@@ -15,6 +15,8 @@ from fbeta.metrics.distance import CROSS_ENTROPY, FAR, check_q
 
 LOSSES = ("tangent", "surrogate")
 Singles = NDArray[np.float32]
+#: Of the negative and the positive class.
+Prices = tuple[float, float]
 
 
 class Gradients:
@@ -30,15 +32,10 @@ class Gradients:
     """
 
     def __init__(
-        self,
-        label: ArrayLike,
-        weight: ArrayLike | None,
-        terms: tuple[AnchorTerm, AnchorTerm],
-        prices: tuple[float, float],
+        self, label: ArrayLike, weight: ArrayLike | None, terms: tuple[AnchorTerm, AnchorTerm], prices: Prices
     ) -> None:
-        y = np.asarray(label)
-        self.positive = y == 1
-        n = len(y)
+        self.positive = np.asarray(label) == 1
+        n = len(self.positive)
         self.weight = None if weight is None else np.asarray(weight, dtype=np.float32)
         self.terms = terms
         self.share = float(np.average(self.positive, weights=self.weight))
@@ -49,7 +46,7 @@ class Gradients:
         self._again = None if terms[0] == terms[1] else np.flatnonzero(self.positive == self._rare)
         self.set_prices(prices)
 
-    def set_prices(self, prices: tuple[float, float]) -> None:
+    def set_prices(self, prices: Prices) -> None:
         """Weigh the classes anew."""
         self.prices = prices
         self._price = np.where(self.positive, np.float32(prices[1]), np.float32(prices[0]))
@@ -82,7 +79,7 @@ class Objective:
         metric: Metric | str | Any,
         *,
         loss: str = "tangent",
-        costs: tuple[float, float] | None = None,
+        costs: Prices | None = None,
         at: Confusion | None = None,
         prevalence: float | None = None,
         q: float = 0.0,
@@ -174,8 +171,7 @@ class Objective:
         if known is None or known[0]() is not data or not _same(known[1].weight, _weight(data)):
             self._known = known = weakref.ref(data), self._gradients(*_labels(data))
         rows = known[1]
-        prices = self._prices(rows)
-        if prices != rows.prices:
+        if (prices := self._prices(rows.share)) != rows.prices:
             rows.set_prices(prices)
         return rows
 
@@ -185,15 +181,12 @@ class Objective:
             anchors = self.metric.anchors(share if self.prevalence is None else self.prevalence)
         negative, positive = (AnchorTerm.of(anchors, positive=one, q=self.q) for one in (False, True))
         rows = Gradients(label, weight, (negative, positive), (1.0, 1.0))
-        rows.set_prices(self._prices(rows))
+        rows.set_prices(self._prices(rows.share))
         return rows
 
-    def _prices(self, rows: Gradients) -> tuple[float, float]:
+    def _prices(self, share: float) -> Prices:
         """Class weights of mean one, so that a booster's penalties keep their meaning."""
-        c0, c1 = self.costs
-        share = rows.share
-        if self.loss == "surrogate":  # balanced classes, as published
-            c0, c1 = share, 1 - share
+        c0, c1 = (share, 1 - share) if self.loss == "surrogate" else self.costs  # balanced classes, as published
         mean = (1 - share) * c0 + share * c1
         return c0 / mean, c1 / mean
 
@@ -297,7 +290,7 @@ def _share(label: ArrayLike, weight: ArrayLike | None) -> float:
     return share
 
 
-def _check_costs(costs: tuple[float, float]) -> tuple[float, float]:
+def _check_costs(costs: Prices) -> Prices:
     try:
         c0, c1 = (float(c) for c in costs)
     except (TypeError, ValueError):

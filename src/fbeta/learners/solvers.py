@@ -51,40 +51,27 @@ class Adam:
 
     def _step(self, rows: Tensor) -> None:
         stack = self.stack
-        x = self._gathered(rows)
-        z = stack.logits(x) if x.ndim == 3 else self._sparse_logits(x, rows.shape)
         y = stack.y[rows].mT
         w = None if stack.weight is None else stack.weight[rows][:, None, :]
-        _, slope = stack.slopes(z, y, w)
-        if x.ndim == 3:
-            stack.differentiate(x, slope)
+        if stack.sparse:
+            x, weight, bias = self._block(rows), stack.weights[0], stack.biases[0]
+            z = torch.sparse.mm(x, weight.flatten(0, 1)).reshape(*rows.shape, stack.outputs)
+            _, slope = stack.slopes((z + bias).mT, y, w)
+            found = torch.sparse.mm(x.t(), slope.mT.reshape(-1, slope.shape[1])).reshape(weight.shape)
+            weight.grad = found.add_(weight, alpha=stack.penalty)
+            bias.grad = slope.sum(2)[:, None, :]
         else:
-            self._sparse_gradient(x, slope)
+            torch.index_select(stack.X, 0, rows.flatten(), out=self._x.view(-1, self._x.shape[2]))
+            _, slope = stack.slopes(stack.logits(self._x), y, w)
+            stack.differentiate(self._x, slope)
         self._optimiser.step()
 
-    def _gathered(self, rows: Tensor) -> Tensor:
-        """Every run's own rows: ``(R, B, d)``, or sparse blocks ``(R·B, R·d)``."""
-        stack = self.stack
-        if not stack.sparse:
-            torch.index_select(stack.X, 0, rows.flatten(), out=self._x.view(-1, self._x.shape[2]))
-            return self._x
-        part = stack.X[rows.flatten().cpu().numpy()].tocoo()
-        columns = stack.X.shape[1]
+    def _block(self, rows: Tensor) -> Tensor:
+        """Every run's own sparse rows, as blocks ``(R·B, R·d)``."""
+        part = self.stack.X[rows.flatten().cpu().numpy()].tocoo()
+        columns = self.stack.X.shape[1]
         block = part.col + part.row // self.batch * columns
-        shape = (part.shape[0], len(stack.runs) * columns)
-        return _sparse(part.row, block, part.data, shape, stack)
-
-    def _sparse_logits(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
-        stack = self.stack
-        z = torch.sparse.mm(x, stack.weights[0].flatten(0, 1)).reshape(*shape, stack.outputs)
-        found: Tensor = (z + stack.biases[0]).mT
-        return found
-
-    def _sparse_gradient(self, x: Tensor, slope: Tensor) -> None:
-        weight, bias = self.stack.weights[0], self.stack.biases[0]
-        found = torch.sparse.mm(x.t(), slope.mT.reshape(-1, slope.shape[1])).reshape(weight.shape)
-        weight.grad = found.add_(weight * self.stack.scale, alpha=self.stack.penalty)
-        bias.grad = slope.sum(2)[:, None, :]
+        return _sparse(part.row, block, part.data, (part.shape[0], len(self.stack.runs) * columns), self.stack)
 
 
 class LBFGS:
@@ -103,7 +90,7 @@ class LBFGS:
         # A row that a run does not learn from has no weight there.
         self._w = stack.y.new_zeros(len(stack.runs), 1, n)
         for r, run in enumerate(stack.runs):
-            self._w[r, 0, torch.from_numpy(run.rows)] = 1.0
+            self._w[r, 0] = torch.from_numpy(np.bincount(run.rows, minlength=n))
         if stack.weight is not None:
             self._w = self._w * stack.weight
         options: dict[str, Any] = {"max_iter": STEPS, "tolerance_grad": 1e-7, "tolerance_change": 1e-10}
@@ -120,7 +107,7 @@ class LBFGS:
         z = stack.logits(self._x)
         totals, slope = stack.slopes(z, stack.y.T.expand_as(z), self._w)
         stack.differentiate(self._x, slope)
-        squares = sum(float((w.square() * stack.scale).sum()) for w in stack.weights)
+        squares = sum(float(w.square().sum()) for w in stack.weights)
         return float(sum(map(float, totals)) + stack.penalty / 2 * squares)
 
 

@@ -82,8 +82,6 @@ class Stack:
         self.pooled, self.penalty = pooled, penalty / self.outputs
         self.metric = metric
         self.losses = self._losses()
-        #: What a unit of a run's loss is to its penalty: tangent costs shrink the loss, not what it is weighed against.
-        self.scale = torch.ones(len(runs), 1, 1, dtype=dtype, device=self.device)
         self.weights, self.biases = self._start([X.shape[1], *hidden, self.outputs])
         for p in self.parameters:
             p.grad = torch.zeros_like(p)
@@ -126,6 +124,7 @@ class Stack:
         except TypeError as error:  # an option that the loss does not have, or one that is given here already
             given = dict(run.options)
             raise TypeError(f"loss_options {given} do not fit the loss {run.loss!r}: {error}.") from None
+        loss.watch = None  # the course of a run says what went wrong
         return loss.to(self.device)
 
     def _start(self, sizes: Sequence[int]) -> tuple[list[Tensor], list[Tensor]]:
@@ -176,25 +175,22 @@ class Stack:
         for i in range(last, -1, -1):
             weight, bias = self.weights[i], self.biases[i]
             torch.sum(back, 1, keepdim=True, out=_gradient(bias))
-            if inputs[i].ndim == 2:
-                self._shared_gradient(inputs[i], back, weight)
+            if inputs[i].ndim == 2:  # the same rows for all runs
+                flat = back.transpose(0, 1).reshape(x.shape[0], -1)  # (B, R·h)
+                found = torch.sparse.mm(x.t(), flat) if x.is_sparse else x.T @ flat
+                _gradient(weight).copy_(found.reshape(weight.shape[1], weight.shape[0], -1).permute(1, 0, 2))
             elif i == last:  # as in `logits`, products with few rows are quicker than with few columns
                 torch.bmm(slope, inputs[i], out=_gradient(weight).mT)
             else:
                 torch.bmm(inputs[i].mT, back, out=_gradient(weight))
             if self.penalty:
-                _gradient(weight).addcmul_(weight, self.scale, value=self.penalty)
+                _gradient(weight).add_(weight, alpha=self.penalty)
             if i:
                 if back.shape[2] == 1:
                     torch.mul(back, weight.mT, out=backs[i - 1])
                 else:
                     torch.bmm(back, weight.mT, out=backs[i - 1])
                 back = torch.ops.aten.threshold_backward.grad_input(backs[i - 1], inputs[i], 0, grad_input=backs[i - 1])
-
-    def _shared_gradient(self, x: Tensor, back: Tensor, weight: Tensor) -> None:
-        flat = back.transpose(0, 1).reshape(x.shape[0], -1)  # (B, R·h)
-        found = torch.sparse.mm(x.t(), flat) if x.is_sparse else x.T @ flat
-        _gradient(weight).copy_(found.reshape(weight.shape[1], weight.shape[0], -1).permute(1, 0, 2))
 
     def slopes(self, z: Tensor, y: Tensor, w: Tensor | None) -> tuple[list[Tensor], Tensor]:
         """The loss of every kind of run, and ∂L/∂z ``(R, K, B)`` of every run's mean loss over its rows and outputs."""
@@ -251,10 +247,6 @@ class Stack:
         """A module of its own for a run's loss, to look at what it is on all rows."""
         r = self._place[run]
         return self._loss(self.runs[r], slice(r, r + 1), "mean")
-
-    def weigh(self, runs: Sequence[int], scale: float) -> None:
-        """Scale the penalty of some runs."""
-        self.scale[[self._place[run] for run in runs]] = scale
 
 
 def _gradient(p: Tensor) -> Tensor:

@@ -1,7 +1,5 @@
 """Train networks for a metric: all folds in step, stopped where the held-out rows score best."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -55,17 +53,17 @@ def train(
 
 def _program(
     learner: NetworkLearner, losses: Sequence[str], rows: Rows, goal: Goal, seed: int
-) -> tuple[Adam | LBFGS, list[_LossRuns]]:
+) -> tuple[Adam | LBFGS, list["_LossRuns"]]:
     """How the stack of some losses is trained, and the runs of each."""
-    count = len(rows.y)
-    learning = [np.arange(count), *(np.flatnonzero(rows.fold != f) for f in range(rows.folds))]
+    learning = [np.repeat(part, rows.times(part)) for part in rows.parts]
+    count = len(learning[0])
     runs = [
         Run(part, loss, (START, seed), (ORDER, seed, i), learner.loss_options(loss, goal))
         for loss in losses
         for i, part in enumerate(learning)
     ]
     adam = learner.solver == "adam"  # full batches are few, and a line search needs the digits
-    mass = count if rows.weight is None else float(rows.weight.sum())
+    mass = count if rows.weight is None else float(rows.weight[learning[0]].sum())
     stack = Stack(
         rows.X,
         rows.y,
@@ -102,7 +100,6 @@ class _LossRuns:
         self.calibration: tuple[Platt, ...] | None = None
         self.point: Confusion | None = None
         self.settled, self.stopped = True, False
-        self._weigh_penalty()
 
     def ended(self, epoch: int) -> bool:
         """Whether nothing more is to come of it from this epoch on, whatever is trained beside it."""
@@ -154,16 +151,8 @@ class _LossRuns:
                 loss.operate_at(Confusion(*(float(np.sum(x)) for x in found)))
             else:
                 loss.operate_at(Confusion(*(np.tile(x, (loss.num_labels or 1) // y.shape[1]) for x in found)))
-        self._weigh_penalty()
         moved = torch.logit(tangent.delta) - torch.logit(before)
         return bool(moved.abs().max() < 0.05)
-
-    def _weigh_penalty(self) -> None:
-        """Scale the penalty by the mean cost of a row: it should weigh against costs as against cross entropy."""
-        if (tangent := self._tangent()) is not None:
-            c0, c1 = (float(c.mean()) for c in tangent.costs)
-            miss, hit = (float(x.sum()) for x in self.rows.masses)
-            self.stack.weigh(self.runs, (c0 * miss + c1 * hit) / (miss + hit))
 
     def _closed_form(self) -> tuple[Platt, ...] | None:
         """What makes log odds of logits, one per output, where the loss implies it."""

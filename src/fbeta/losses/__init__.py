@@ -7,13 +7,20 @@ try:
 except ImportError as error:  # pragma: no cover
     raise ImportError("fbeta.losses needs PyTorch: pip install 'fbeta[torch]'") from error
 
+from fbeta.losses.amp import AMPLoss
 from fbeta.losses.cross_entropy import BalancedBCELoss, BalancedMAELoss, BCELoss, GCELoss, MAELoss, bce_loss, mae_loss
+from fbeta.losses.dame import DAMELoss
+from fbeta.losses.duple import DUPLELoss
+from fbeta.losses.eban import EbanLoss
 from fbeta.losses.focal import AsymmetricLoss, FocalLoss, asymmetric_loss, focal_loss
+from fbeta.losses.kar import KarLoss
 from fbeta.losses.ldam import LDAMLoss, ldam_loss
 from fbeta.losses.module import Loss, RowLoss
 from fbeta.losses.running import RunningConfusion
 from fbeta.losses.soft import CountLoss, SoftLoss, soft_log_loss, soft_loss
+from fbeta.losses.spade import SPADELoss
 from fbeta.losses.squashed import AnyLoss, ScoreOrientedLoss, SigmoidF1Loss
+from fbeta.losses.stamp import STAMPLoss
 from fbeta.losses.surrogate import SurrogateLoss, surrogate_loss
 from fbeta.losses.tangent import TangentLoss, tangent_loss
 from fbeta.metrics import tangent_costs
@@ -22,10 +29,11 @@ from fbeta.spelling import import_modules, unknown
 import_modules(__name__, __path__)
 
 __all__ = [
-    "AnyLoss", "AsymmetricLoss", "BCELoss", "BalancedBCELoss", "BalancedMAELoss", "CountLoss", "FocalLoss",
-    "GCELoss", "LDAMLoss", "Loss", "MAELoss", "RowLoss", "RunningConfusion", "ScoreOrientedLoss", "SigmoidF1Loss",
-    "SoftLoss", "SurrogateLoss", "TangentLoss", "asymmetric_loss", "bce_loss", "focal_loss", "get", "ldam_loss",
-    "mae_loss", "names", "soft_log_loss", "soft_loss", "surrogate_loss", "tangent_costs", "tangent_loss",
+    "AMPLoss", "AnyLoss", "AsymmetricLoss", "BCELoss", "BalancedBCELoss", "BalancedMAELoss", "CountLoss",
+    "DAMELoss", "DUPLELoss", "EbanLoss", "FocalLoss", "GCELoss", "KarLoss", "LDAMLoss", "Loss", "MAELoss",
+    "RowLoss", "RunningConfusion", "SPADELoss", "STAMPLoss", "ScoreOrientedLoss", "SigmoidF1Loss", "SoftLoss",
+    "SurrogateLoss", "TangentLoss", "asymmetric_loss", "bce_loss", "focal_loss", "get", "ldam_loss", "mae_loss",
+    "names", "soft_log_loss", "soft_loss", "surrogate_loss", "tangent_costs", "tangent_loss",
 ]  # fmt: skip
 
 

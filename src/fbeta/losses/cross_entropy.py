@@ -1,14 +1,18 @@
 """Cross entropy and absolute error, plain and class-balanced, and the generalised cross entropy between the two."""
 
+import math
+from functools import partial
 from typing import Any, Unpack
 
 import torch
+import torch.nn.functional as F
 
+from fbeta.losses.elements import parts
 from fbeta.losses.kernels.plain import Elements
-from fbeta.losses.options import Options
+from fbeta.losses.options import Options, is_number
 from fbeta.losses.per_class import BalancedLoss, PerClassLoss
 from fbeta.losses.tangent import TangentElements, tangent_loss
-from fbeta.metrics.distance import check_q
+from fbeta.metrics.distance import box_cox, check_q
 
 
 def bce_loss(
@@ -47,13 +51,39 @@ def mae_loss(
     return tangent_loss(logits, target, (2.0 * w0, 2.0 * w1), q=1.0)
 
 
+def truncated_loss(
+    logits: torch.Tensor,
+    target: torch.Tensor,
+    weights: tuple[float | torch.Tensor, float | torch.Tensor] = (1.0, 1.0),
+    q: float = 0.7,
+    k: float = 0.5,
+) -> torch.Tensor:
+    r"""Generalised cross entropy that is constant for f_y ≤ k, element by element: such rows have no gradient.
+
+    .. math:: \ell(z, y) = w_y \min\!\left(\frac{1 - f_y^q}{q}, \frac{1 - k^q}{q}\right),
+              \qquad f_1 = \operatorname{sigmoid}(z) = 1 - f_0
+
+    Shape: `logits` and `target` ``(*)`` alike, weights (w₀, w₁) numbers or broadcastable; result ``(*)``.
+
+    >>> truncated_loss(torch.tensor([2.0, -2.0]), torch.tensor([1.0, 1.0]), q=1.0)
+    tensor([0.1192, 0.5000])
+
+    Reference: [zhang2018], section 3.3
+    """
+    one, zero = parts(logits, target, weights)
+    right, left = (F.logsigmoid(x).clamp(min=math.log(k)) for x in (one.logits, -zero.logits))
+    return -one.share * box_cox(right, q, torch) - zero.share * box_cox(left, q, torch)  # type: ignore[no-any-return]
+
+
 class GCELoss(PerClassLoss, name="gce"):
     r"""Generalised cross entropy; `tangent_loss` with equal costs is its function of elements.
 
     .. math:: L = \frac1n \sum_i \frac{1 - f_{y_i}^q}{q}, \qquad f_1 = \operatorname{sigmoid}(z) = 1 - f_0
 
     `q` in [0, 1]: 0 is cross entropy (the limit), 1 half the paper's absolute error, 0.7 what [zhang2018] uses
-    throughout. Other arguments: see `Loss`. The metric is remembered, not used.
+    throughout. `truncate`: the k of `truncated_loss`, 0.5 in [zhang2018], or 0 for none. A row on the wrong side of k
+    no longer teaches, so let a network learn first, as they do, and assign ``loss.truncate = 0.5`` after some epochs.
+    Other arguments: see `Loss`. The metric is remembered, not used.
 
     Shape: `logits` and `target` as the task says; result ``()``, or the target's shape if reduction is "none".
 
@@ -64,14 +94,34 @@ class GCELoss(PerClassLoss, name="gce"):
     """
 
     def __init__(
-        self, metric: Any = None, prevalence: Any = None, *, q: float = 0.7, **options: Unpack[Options]
+        self,
+        metric: Any = None,
+        prevalence: Any = None,
+        *,
+        q: float = 0.7,
+        truncate: float = 0.0,
+        **options: Unpack[Options],
     ) -> None:
         super().__init__(metric, prevalence, **options)
-        self.q = check_q(q)
+        self.q, self.truncate = check_q(q), truncate
+
+    @property
+    def truncate(self) -> float:
+        """The probability of its class below which a row has no gradient; 0 for none. Assign to schedule it."""
+        return self._truncate
+
+    @truncate.setter
+    def truncate(self, value: float) -> None:
+        if not (is_number(value) and 0 <= value < 1):
+            raise ValueError(f"truncate is a probability in [0, 1), 0 for none; got {value!r}.")
+        self._truncate = float(value)
 
     def elements(self) -> Elements:
-        """The tangent loss with equal costs."""
-        return TangentElements((*self.by_task((1.0, 1.0)), self.q))
+        """The tangent loss with equal costs, or its truncated form."""
+        costs = self.by_task((1.0, 1.0))
+        if self.truncate:
+            return partial(truncated_loss, weights=costs, q=self.q, k=self.truncate)
+        return TangentElements((*costs, self.q))
 
 
 class BCELoss(PerClassLoss, name="bce"):

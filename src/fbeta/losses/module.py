@@ -1,7 +1,5 @@
 """The shell of every loss: it reads tensors, remembers numbers, sums over ranks and reduces."""
 
-from __future__ import annotations
-
 import warnings
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Never
@@ -18,6 +16,7 @@ from fbeta.losses.options import unknown_keyword
 from fbeta.losses.precise import PreciseModule
 from fbeta.losses.rates import read_counts, read_prevalence
 from fbeta.losses.task import TASKS, Reader, margin
+from fbeta.losses.watch import Watch
 from fbeta.metrics import Confusion, Metric, as_metric
 from fbeta.spelling import register
 
@@ -45,7 +44,7 @@ class Loss(PreciseModule, ABC):
     """
 
     #: Every loss by name, filled as classes are defined.
-    registry: ClassVar[dict[str, type[Loss]]] = {}
+    registry: ClassVar[dict[str, "type[Loss]"]] = {}
     #: The name that `fbeta.losses.get` reads; an abstract loss has none.
     name: ClassVar[str]
     #: Reductions that make sense: a loss of a set has no elements.
@@ -56,6 +55,8 @@ class Loss(PreciseModule, ABC):
     by_class: ClassVar[bool] = True
     #: Whether the loss is built from the metric, or only remembers it.
     uses_metric: ClassVar[bool] = True
+    #: Looks at training now and then, if the loss has something to watch; None or False switches it off.
+    watch: Watch | bool | None = None
     #: The largest |∂ℓ/∂z| of an element before the caller's weight, as far as the host knows.
     steepest: float = 1.0
 
@@ -129,9 +130,15 @@ class Loss(PreciseModule, ABC):
             plain = weight is None and self.ignore_index is None and self.reduction == "mean"
             self._warn_overflow(target.numel() if plain else 1, ranks.size(group))
         loss = self.loss_of(rows, group)
+        if isinstance(self.watch, Watch) and self.learning:
+            loss = self.watch(loss, self.watched(logits), target)
         if self.reduction == "none" and self.task == "multiclass":
             return (loss.mean(-1) if self.by_class else loss).reshape(target.shape)
         return loss
+
+    def watched(self, logits: Tensor) -> Tensor:
+        """What `watch` looks at, beside the targets."""
+        return logits
 
     @abstractmethod
     def loss_of(self, rows: PlainRows, group: dist.ProcessGroup | None = None) -> Tensor:

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
 import torch
 import torch.distributed as dist
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from fbeta.losses import ranks
@@ -15,6 +17,9 @@ from fbeta.losses.precise import PreciseModule
 from fbeta.losses.task import Reader
 from fbeta.metrics import Confusion
 
+#: What counts remember where nobody says, in positives.
+MEMORY = 500.0
+
 
 @dataclass(frozen=True)
 class Decay:
@@ -23,17 +28,16 @@ class Decay:
     A column with a count that is not finite is left as it was: one overflowed step must not stay for good.
     """
 
-    memory: float | None
     damping: float
 
-    def __call__(self, xp: Any, counts: Any, found: Any) -> tuple[Any, ...]:
+    def __call__(self, xp: Any, counts: Any, found: Any, memory: Any) -> tuple[Any, ...]:
         """New counts."""
         tp, fp, fn, tn = found
         sound = xp.isfinite(tp + fp + fn + tn)
         keep = 1.0
-        if self.memory is not None:
+        if memory is not None:
             # A step without positives forgets nothing: exp(0) = 1.
-            keep = xp.clip(xp.exp(-(tp + fn) / self.memory), self.damping, None)
+            keep = xp.clip(xp.exp(-(tp + fn) / memory), self.damping, None)
         return tuple(xp.where(sound, keep * c + x, c) for c, x in zip(counts, found, strict=True))
 
 
@@ -45,7 +49,8 @@ class RunningConfusion(PreciseModule):
 
     Counts, not rates, are averaged: a batch without positives has no recall, but adds its negatives. Calling the
     module counts a batch, in training as in evaluation; with ``memory=None`` nothing is forgotten, which is how a
-    validation set is counted. (Inside a loss it is the loss that counts, in training steps alone.)
+    validation set is counted. (Inside a loss it is the loss that counts, in training steps alone.) `memory` is one
+    number, or one per column.
 
     Under several ranks the counts of a training step are summed. In evaluation (`eval()` or `no_grad`) each rank
     counts its own rows, as one may have fewer batches than another: ``dist.all_reduce(running.counts)`` sums them at
@@ -64,11 +69,12 @@ class RunningConfusion(PreciseModule):
 
     counts: Tensor
     pending: Tensor
+    memory: Tensor | None
 
     def __init__(
         self,
         *,
-        memory: float | None = 500.0,
+        memory: float | ArrayLike | None = MEMORY,
         damping: float = 0.5,
         counts: str = "hard",
         task: str = "binary",
@@ -83,20 +89,20 @@ class RunningConfusion(PreciseModule):
         super().__init__()
         self.reader = Reader(task, num_labels, average, ignore_index, check)
         one_of("counts", counts, ("hard", "soft"))
-        if memory is not None and not (is_number(memory) and memory > 0):
-            raise ValueError(f"memory is a number of positives above 0, or None for no forgetting; got {memory!r}.")
+        shape = self.reader.shape
+        span = None if memory is None else read_memory(memory, shape)
         if not (is_number(damping) and 0 <= damping < 1):
             raise ValueError(f"damping must lie in [0, 1); got {damping!r}.")
         if accumulate is not None and not (type(accumulate) is int and accumulate >= 1):
             raise ValueError(
                 f"accumulate is the number of micro-batches in a step, or None to call step(); got {accumulate!r}."
             )
-        self.decay, self.soft = Decay(memory, damping), counts == "soft"
+        self.decay, self.soft = Decay(damping), counts == "soft"
         self.process_group, self.sync, self.accumulate = process_group, sync, accumulate
-        shape = (4, *self.reader.shape)
         # Double precision: at a prevalence of 1e-6 a few hundred positives come with 1e8 negatives.
-        self.register_buffer("counts", torch.zeros(shape, dtype=torch.float64))
-        self.register_buffer("pending", torch.zeros(shape, dtype=torch.float64))
+        self.register_buffer("counts", torch.zeros((4, *shape), dtype=torch.float64))
+        self.register_buffer("pending", torch.zeros((4, *shape), dtype=torch.float64))
+        self.register_buffer("memory", span, persistent=False)
         self.waiting = 0
 
     @classmethod
@@ -122,11 +128,6 @@ class RunningConfusion(PreciseModule):
         group = ranks.group_of(self.process_group, self.sync) if learning else None
         self.add(ranks.total(self.count(logits, target, weight), group))
         return self.confusion
-
-    @property
-    def memory(self) -> float | None:
-        """The memory, in positives."""
-        return self.decay.memory
 
     @property
     def confusion(self) -> Confusion:
@@ -158,7 +159,7 @@ class RunningConfusion(PreciseModule):
         counts = self.counts
         if isinstance(found, Tensor):
             found = found.to(counts.dtype).reshape(counts.shape)
-        evaluate(self.decay, counts, found, columns=counts.ndim > 1, out=counts)
+        evaluate(self.decay, counts, found, self.memory, columns=counts.ndim > 1, out=counts)
 
     @torch.no_grad()
     def set(self, confusion: Confusion) -> None:
@@ -187,3 +188,16 @@ class RunningConfusion(PreciseModule):
     def set_extra_state(self, state: Any) -> None:
         """Restore that number."""
         self.waiting = int(state)
+
+
+def read_memory(memory: Any, shape: tuple[int, ...]) -> Tensor:
+    """Read a memory: one number of positives, or one per column."""
+    try:
+        found = np.array(memory, dtype=np.float64)
+        sound = found.shape in ((), shape) and bool((found > 0).all()) and not isinstance(memory, bool | str)
+    except (TypeError, ValueError):
+        sound = False
+    if not sound:
+        each = f" (or {shape[0]} of them, one per column)" if shape else ""
+        raise ValueError(f"memory is a number of positives above 0{each}, or None for no forgetting; got {memory!r}.")
+    return torch.from_numpy(found)

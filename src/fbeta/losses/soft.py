@@ -16,7 +16,9 @@ from fbeta.losses.module import Loss, check_formula
 from fbeta.losses.options import Options, one_of
 from fbeta.losses.running import RunningConfusion
 from fbeta.losses.surrogate import AnchorTerms, Terms
+from fbeta.losses.watch import PlateauWatch
 from fbeta.metrics import Confusion, Metric
+from fbeta.metrics.distance import log_add
 
 
 def soft_loss(counts: Tensor, metric: Metric) -> Tensor:
@@ -80,10 +82,14 @@ class CountLoss(Loss):
         memory: float | None = None,
         damping: float = 0.5,
         accumulate: int | None = 1,
+        watch: bool = True,
         **options: Unpack[Options],
     ) -> None:
         super().__init__(metric, prevalence, **options)
         check_formula(self.target_metric)
+        if watch and self.task != "multiclass":
+            remedy = "Begin with some epochs of cross entropy, or take TangentLoss"
+            self.watch = PlateauWatch(type(self).__name__, self.reader, remedy)
         self.running = None
         if memory is not None:
             memories = {"memory": memory, "damping": damping, "accumulate": accumulate}
@@ -143,6 +149,8 @@ class SoftLoss(CountLoss, name="soft"):
       plus the batch, with the gradient of the batch's rows alone and at full size, so that a batch of 32 at
       1 % positives still points where the data set does. In evaluation the batch stands alone.
     - `prevalence`: if given, the rates are taken to that prevalence; else the counts are used as they come.
+    - `watch`: as `SurrogateLoss` it can get stuck where everything is called positive. After 250 training steps, 500,
+      1,000 and so on a batch of mostly negative rows that are all called positive raises a warning (False: none).
 
     The loss of a set is no sum over rows, so there is no reduction "none", and micro-batches give another
     (and noisier) gradient than their union: prefer a memory where batches are small. "mean" and "sum" are
@@ -166,9 +174,11 @@ class SoftLoss(CountLoss, name="soft"):
         memory: float | None = None,
         damping: float = 0.5,
         accumulate: int | None = 1,
+        watch: bool = True,
         **options: Unpack[Options],
     ) -> None:
-        super().__init__(metric, prevalence, memory=memory, damping=damping, accumulate=accumulate, **options)
+        own: dict[str, Any] = {"memory": memory, "damping": damping, "accumulate": accumulate, "watch": watch}
+        super().__init__(metric, prevalence, **own, **options)
         one_of("form", form, ("plain", "log"))
         self.form, self.terms = form, None
         if form == "log":
@@ -198,7 +208,7 @@ class SoftLoss(CountLoss, name="soft"):
             masses = masses + rest[:2] + rest[2:]
             sums, some = with_gradient_times(sums, lever), rest > 0
             # With nothing to add it stays as it is: log 0 + log 0 would have no slope.
-            sums = torch.where(some, torch.logaddexp(sums, torch.log(torch.where(some, rest, 1.0))), sums)
+            sums = torch.where(some, log_add(sums, torch.log(torch.where(some, rest, 1.0)), torch), sums)
         # Of TP, FP, FN, TN. A class that was never seen has no mean; its term is a constant without gradient.
         both = torch.cat([masses, masses])
         one_yes, zero_yes, one_no, zero_no = torch.where(both != 0, sums - torch.log(both), 0.0).unbind()

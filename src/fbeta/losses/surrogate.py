@@ -1,6 +1,5 @@
 """The paper's surrogate loss: log distances to a metric's anchors, and its noise-robust q form."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
@@ -16,12 +15,9 @@ from fbeta.losses.options import Options, is_number
 from fbeta.losses.per_class import BalancedLoss, Weighting
 from fbeta.losses.precise import PreciseModule
 from fbeta.losses.tangent import TangentElements
-from fbeta.losses.task import margin
+from fbeta.losses.watch import PlateauWatch
 from fbeta.metrics import Anchors, AnchorTerm, Metric
 from fbeta.metrics.distance import check_q
-
-#: The first step at which SurrogateLoss looks whether it is stuck; then at twice as many, and so on.
-FIRST_LOOK = 250
 
 Terms = tuple[AnchorTerm, AnchorTerm]
 
@@ -125,7 +121,7 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
       fade on the plateau: (1 − blend)·L + blend·CE. Of six remedies a constant 0.5 was the best on the paper's
       data sets (docs/reproduction.md); assign ``loss.blend`` to schedule it (it is part of the state, so a loaded
       state brings its own). None is the paper's loss; then, after 250 training steps, 500, 1,000 and so on, a batch
-      that is called positive from the first row to the last raises a warning (`watch=False`: it does not).
+      of mostly negative rows that are all called positive raises a warning (`watch=False`: it does not).
     - Other arguments: see `Loss`.
 
     Shape: `logits` and `target` as the task says; result ``()``, or the target's shape if reduction is "none".
@@ -160,8 +156,8 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
         super().__init__(metric, prevalence, weighting=weighting, effective_beta=effective_beta, **options)
         self.q = check_q(q)
         self.terms = AnchorTerms(self.target_metric, self.prevalence, self.q)
-        self.watch = watch and blend is None
-        self._steps, self._next_look = 0, FIRST_LOOK
+        if watch and blend is None and self.task != "multiclass":
+            self.watch = PlateauWatch("SurrogateLoss", self.reader, "Give blend=0.5, or take TangentLoss")
         share = None if blend is None else torch.tensor(check_blend(blend), dtype=torch.float64)
         self.register_buffer("_blend", share)
 
@@ -181,32 +177,6 @@ class SurrogateLoss(BalancedLoss, name="surrogate"):
         if self._blend is not None and "_blend" not in self._non_persistent_buffers_set:
             state_dict.setdefault(f"{prefix}_blend", self._blend)
         super()._load_from_state_dict(state_dict, prefix, *rest)
-
-    def forward(self, logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Loss of a batch of logits against targets; `weight` has the target's shape, and 2 is a row twice."""
-        value = super().forward(logits, target, weight)
-        if self.watch and self.learning and not torch.compiler.is_compiling():
-            self._steps += 1
-            # Now and then only: to look, the host must wait for the device.
-            if self._steps == self._next_look:
-                self._next_look *= 2
-                self._look(logits, target)
-        return value
-
-    @torch.no_grad()
-    def _look(self, logits: Tensor, target: Tensor) -> None:
-        capturing = logits.is_cuda and torch.cuda.is_current_stream_capturing()
-        if capturing or self.task not in ("binary", "softmax2"):
-            return
-        z = margin(logits) if self.task == "softmax2" else logits
-        if bool((z >= 0).all()) and bool((target == 0).any()):
-            warnings.warn(
-                f"After {self._steps} steps of SurrogateLoss every row of a batch is called positive: it seems to be "
-                "stuck on the plateau where its gradient fades. Give blend=0.5, or take TangentLoss (watch=False: "
-                "no such warning).",
-                RuntimeWarning,
-                stacklevel=4,
-            )
 
     def elements(self) -> Elements:
         """Log distances under class weights, with a share of cross entropy under the same weights."""

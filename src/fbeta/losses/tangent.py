@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from fbeta.losses.argmax import ArgmaxElements, ClassRows, pairwise_weights
@@ -17,7 +18,8 @@ from fbeta.losses.kernels.plain import Elements, PlainRows
 from fbeta.losses.memory import on_host
 from fbeta.losses.module import RowLoss, check_formula
 from fbeta.losses.options import Options, is_number, one_of
-from fbeta.losses.running import RunningConfusion
+from fbeta.losses.running import MEMORY, RunningConfusion
+from fbeta.losses.watch import FitWatch
 from fbeta.metrics import Confusion, Metric
 from fbeta.metrics.costs import class_costs, stream_rate, tangent_costs
 from fbeta.metrics.distance import box_cox, check_q
@@ -88,11 +90,15 @@ class Pricing:
     def class_weights(
         self, xp: Any, counts: Any, seen: Any, fresh: Any, population: Any, stream: Any, q: Any
     ) -> tuple[Any, Any]:
-        """A weight for each of many classes, and q."""
+        """A weight for each of many classes, of mean one over the training rows, and q."""
         wrong, right = self.gains(xp, counts, fresh, population)
         weights, rate = pairwise_weights(right, wrong, xp), stream_rate(population, stream, Confusion(*seen))
-        # Rows of a class that training shows too often or too rarely count as the population has them.
-        return weights if rate is None else weights * xp.where(rate > 0, population / rate, 1.0), q
+        if rate is None:
+            rate = Confusion(*seen).prevalence
+        else:  # rows of a class that training shows too often or too rarely count as the population has them
+            weights = weights * xp.where(rate > 0, population / rate, 1.0)
+        share = xp.where(rate.sum() > 0, rate, 1.0)  # nothing is known before the first row
+        return weights * share.sum() / (weights * share).sum(), q
 
 
 class TangentLoss(RowLoss, name="tangent"):
@@ -101,18 +107,23 @@ class TangentLoss(RowLoss, name="tangent"):
     .. math:: L = \frac1n \sum_i c(y_i)\, \frac{1 - f_{y_i}^q}{q}, \qquad
               c(1) \propto \frac{\partial M/\partial t}{\pi},\quad c(0) \propto \frac{-\partial M/\partial u}{1 - \pi}
 
-    with the slopes taken at the running operating point, without a gradient through it. For F_β
-    c(0) = δ and c(1) = 1 − δ with δ = F_β/(1 + β²): f ≥ ½ ⇔ η ≥ δ, at the fixed point the best rule there is.
+    with the slopes taken at the running operating point, without a gradient through it, and on a scale such that
+    the mean of c over the training rows is 1: learning rates and penalties that suit cross entropy suit this, too.
+    f ≥ ½ ⇔ η ≥ δ = c(0)/(c(0) + c(1)); for F_β δ = F_β/(1 + β²), at the fixed point the best rule there is.
 
     - `q`: 0 logistic (convex, probabilities) … 1 absolute error; assign ``loss.q`` to schedule it (it is part of
       the state, so a loaded state brings its own).
     - `counts`: what feeds the operating point: "hard" decisions of the training rows (the default; its fixed
       point is the optimum), "soft" ones, or "given": only what `operate_at` is handed, from validation or
       out-of-fold rows.
-    - `memory`, `damping`: see `RunningConfusion`. `warmup`: until so many positives were seen the costs move
+    - `memory`, `damping`: see `RunningConfusion`; the memory is 500 positives, or those of an epoch if `class_counts`
+      say that these are fewer: tell them for small sets. `warmup`: until so many positives were seen the costs move
       from those of a fresh network (u = t = ½ at the prevalence, or equal costs if that is unknown).
     - `epsilon`: δ stays inside [ε, 1 − ε], so that both classes always pull.
     - `accumulate`: micro-batches in a step; None if you call `step` yourself.
+    - `watch`: a network that has learned its training rows by heart has no errors left for costs to weigh, and then ½
+      may be far from the best cut for other rows. After 250 training steps, 500, 1,000 and so on it is looked whether
+      almost no error is left, and one warning says to `tune` the cut on held-out rows (False: it does not).
 
     Counts advance in training mode with gradients enabled alone. Other arguments: see `Loss`. Macro multi-label keeps
     each column's own slope scale, micro pools. Multi-class decides by the largest score: see `pairwise_weights`, and
@@ -142,11 +153,12 @@ class TangentLoss(RowLoss, name="tangent"):
         *,
         q: float = 0.0,
         counts: str = "hard",
-        memory: float = 500.0,
+        memory: float | ArrayLike | None = None,
         warmup: float = 20.0,
         damping: float = 0.5,
         epsilon: float = 1e-4,
         accumulate: int | None = 1,
+        watch: bool = True,
         **options: Unpack[Options],
     ) -> None:
         super().__init__(metric, prevalence, **options)
@@ -167,6 +179,8 @@ class TangentLoss(RowLoss, name="tangent"):
         self.counting = soft_decisions if counts == "soft" else hard_decisions
         check_formula(self.target_metric)
 
+        if memory is None:
+            memory = self._memory(max(warmup, 1.0))
         memories = {"memory": memory, "damping": damping, "accumulate": accumulate}
         self.running = RunningConfusion.like(self.reader, **memories)
         # A point that is handed in says nothing of the training rows: those are counted beside it.
@@ -177,6 +191,18 @@ class TangentLoss(RowLoss, name="tangent"):
         self.remember("population", self.prevalence)
         self.remember("stream", stream)
         self.remember("fresh", self._fresh(stream))
+        if self.task != "multiclass":
+            self.steepest = max(float(c.max()) for c in self.costs)
+            if watch and counts != "given":
+                total = 0.0 if n1 is None else float(np.sum(n0 + n1))
+                self.watch = FitWatch("TangentLoss", total if total > 2 else None)
+
+    def _memory(self, least: float) -> Any:
+        """The positives of an epoch, if that is known: more would be stale, and many need no more than `MEMORY`."""
+        if self.class_counts is None:
+            return MEMORY
+        n0, n1 = self.class_counts
+        return np.where(n0 + n1 > 2, np.clip(n1, least, MEMORY), MEMORY)  # shares tell no size
 
     def _fresh(self, stream: Any) -> Any:
         """The costs of a network that knows nothing yet."""
@@ -228,7 +254,7 @@ class TangentLoss(RowLoss, name="tangent"):
         if self.seen is None and self.population is not None and bool((counted.positives > 0).all()):
             point = point.at_prevalence(counted.prevalence)  # the training rows keep their own rate
         positives = torch.where(point.positives > 0, point.positives, 1.0)
-        full = (self.running.memory or 1.0) / positives
+        full = (1.0 if self.running.memory is None else self.running.memory) / positives
         self.running.set(Confusion(*(full * x for x in point)))
 
     def step(self) -> None:
@@ -246,7 +272,7 @@ class TangentLoss(RowLoss, name="tangent"):
 
     @property
     def costs(self) -> tuple[Tensor, Tensor]:
-        """The costs (c₀, c₁) that the next batch is weighed with; they sum to one (on average over columns)."""
+        """The costs (c₀, c₁) that the next batch is weighed with: of mean one over the training rows (and columns)."""
         c0, c1, _ = (torch.as_tensor(c, dtype=torch.float64) for c in self._evaluate(self.pricing))
         return c0, c1
 
@@ -310,6 +336,10 @@ class TangentLoss(RowLoss, name="tangent"):
             rows = super().rows_of(logits, target, weight)
         self.running.near(logits, type(self).__name__)
         return rows
+
+    def watched(self, logits: Tensor) -> Tensor:
+        """The counts of these rows and those before."""
+        return self.running.counts
 
     def elements(self) -> Elements:
         """Cross entropy of the q family, at the costs of the state before this batch."""

@@ -105,10 +105,8 @@ def find_anchors(metric: Metric, prevalence: float) -> tuple[Anchors, bool] | No
         if all(math.isclose(*pair, rel_tol=level) for pair in (across, along)):
             anchors, sign = Anchors(math.inf, math.inf, slope=1 / along[0]), 1.0
         else:
-            x0, y0 = (
-                _on_edge(_zero_of_line(*line), prevalence, noise)
-                for line in ((u1, across[0], u2, across[1]), (t1, 1 / along[0], t2, 1 / along[1]))
-            )
+            x0 = _zero_of_line(u1, across[0], u2, across[1], prevalence, noise)
+            y0 = _zero_of_line(t1, 1 / along[0], t2, 1 / along[1], prevalence, noise)
             if math.isinf(x0) or math.isinf(y0) or t1 == y0:
                 continue
             anchors = Anchors(x0, y0)
@@ -132,19 +130,13 @@ def outside(anchor: float) -> float:
     return max(0.0, -anchor, anchor - 1.0)
 
 
-def _zero_of_line(x1: float, v1: float, x2: float, v2: float) -> float:
+def _zero_of_line(x1: float, v1: float, x2: float, v2: float, prevalence: float, noise: float) -> float:
     """Where the line through (x1, v1) and (x2, v2) crosses zero; infinite if it is level."""
-    rise = v2 - v1
-    if rise == 0:
+    if v1 == v2:
         return math.inf
-    return (x1 * v2 - x2 * v1) / rise
-
-
-def _on_edge(anchor: float, prevalence: float, noise: float) -> float:
-    """Snap an anchor to 0 or 1 where it differs by rounding only: it must not slip inside the square.
-
-    Cells of the rarer class drown in the sum with those of the other, hence the tolerances.
-    """
+    anchor = (x1 * v2 - x2 * v1) / (v2 - v1)
+    # Where it differs from an edge by rounding only, it must not slip inside the square. Cells of the rarer class drown
+    # in the sum with those of the other, hence the tolerances.
     for edge, share in ((0.0, 1.0 - prevalence), (1.0, prevalence)):
         if abs(anchor - edge) < noise / share:
             return edge

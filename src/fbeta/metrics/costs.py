@@ -46,26 +46,31 @@ def class_costs(
     together: bool = False,
     xp: Any,
 ) -> tuple[Cell, Cell]:
-    r"""The costs (c₀, c₁) that training uses: from `fresh` ones to those of the counts, within limits.
+    r"""The costs (c₀, c₁) that training uses: from `fresh` ones to those of the counts, within limits, of mean one.
 
     .. math:: c = (1 - \tau)\, c^\text{fresh} + \tau\, \frac{c(\text{counts})}{\sum c(\text{counts})}, \qquad
               \tau = \min(1,\ P/\text{warmup}), \qquad \varepsilon \le \frac{c_0}{c_0 + c_1} \le 1 - \varepsilon
 
+    and then divided by :math:`(1 - \pi_s)\, c_0 + \pi_s\, c_1`, the mean over the training rows: a step is as long as
+    that of cross entropy, however rare the positives are.
+
     - `counted`: counts of an operating point, taken to the prevalence `population` if that is given; `stream` is
-      the rate of positives in the training rows. P is the number of positives.
+      π_s, the rate of positives in the training rows (that of `counted` if None). P is the number of positives.
     - `fresh`: what serves before both classes were seen, and where the metric has no slope, as in a corner of ROC
-      space.
-    - `epsilon`: None for no limits.
+      space; of sum one.
+    - `epsilon`: None for neither limits nor the last scale.
     - `shared`: columns keep their own scales, relative to the mean of all: a macro average weighs rare labels more.
       `together`: all are trusted as much as the one that is trusted least (classes compete).
 
-    Shape: cells ``(*)``, or ``(K,)`` if `shared`; costs the same, with sum one (on average over columns).
+    Shape: cells ``(*)``, or ``(K,)`` if `shared`; costs the same, of mean one over rows (and columns if `shared`).
 
     >>> import numpy as np
     >>> from fbeta import FBeta
     >>> c0, c1 = class_costs(FBeta(1), Confusion(tp=8.0, fp=2.0, fn=4.0, tn=86.0), xp=np)
     >>> round(float(c0), 4), round(float(c1), 4)
-    (0.3636, 0.6364)
+    (0.9174, 1.6055)
+    >>> round(0.88 * float(c0) + 0.12 * float(c1), 4)
+    1.0
 
     Reference: [narasimhan2015]
     """
@@ -82,9 +87,11 @@ def class_costs(
     c0, c1 = (xp.where(known, trust * (c / total) + (1 - trust) * f, f) for c, f in zip((c0, c1), fresh, strict=True))
     if epsilon is None:
         return c0, c1
-    scale = c0 + c1
-    delta = xp.clip(c0 / scale, epsilon, 1 - epsilon)
-    size = scale / scale.mean() if shared else 1.0
+    size = c0 + c1
+    delta = xp.clip(c0 / size, epsilon, 1 - epsilon)
+    rate = counted.prevalence if stream is None else stream
+    mean = (1 - rate) * delta + rate * (1 - delta)
+    size = size / (size * mean).mean() if shared else 1 / mean
     return delta * size, (1 - delta) * size
 
 

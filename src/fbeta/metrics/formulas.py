@@ -49,7 +49,6 @@ class FBeta(Metric):
         return (1 + b2) * c.tp, (1 + b2) * c.tp + b2 * c.fn + c.fp
 
 
-@dataclass(frozen=True)
 class Jaccard(Metric):
     r"""Jaccard index, intersection over union, critical success index.
 
@@ -94,7 +93,6 @@ class Tversky(Metric):
         return c.tp, c.tp + self.alpha * c.fp + self.beta * c.fn
 
 
-@dataclass(frozen=True)
 class Kappa(Metric):
     r"""Cohen's κ, the Heidke skill score: agreement beyond chance.
 
@@ -115,7 +113,6 @@ class Kappa(Metric):
         return 2.0 * (c.tp * c.tn - c.fp * c.fn), margins
 
 
-@dataclass(frozen=True)
 class MCC(Metric):
     r"""Matthews correlation coefficient: the correlation of decision and truth.
 
@@ -137,7 +134,6 @@ class MCC(Metric):
         return c.tp * c.tn - c.fp * c.fn, margins
 
 
-@dataclass(frozen=True)
 class GMean(Metric):
     r"""Geometric mean of recall and specificity.
 
@@ -158,7 +154,6 @@ class GMean(Metric):
         return root(c.tp * c.tn), root(c.positives * c.negatives)
 
 
-@dataclass(frozen=True)
 class BalancedAccuracy(Metric):
     r"""Mean recall of the classes that are there; Youden's J and the true skill statistic are 2·BA − 1.
 
@@ -177,7 +172,6 @@ class BalancedAccuracy(Metric):
         return divide(c.tp, c.positives) + divide(c.tn, c.negatives), present
 
 
-@dataclass(frozen=True)
 class Accuracy(Metric):
     r"""Share of right decisions.
 
@@ -193,7 +187,6 @@ class Accuracy(Metric):
         return c.tp + c.tn, c.total
 
 
-@dataclass(frozen=True)
 class FowlkesMallows(Metric):
     r"""Geometric mean of precision and recall.
 
@@ -211,7 +204,6 @@ class FowlkesMallows(Metric):
         return c.tp, root((c.tp + c.fp) * c.positives)
 
 
-@dataclass(frozen=True)
 class Precision(Metric):
     r"""Share of alarms that are right. A score to report or to constrain, not to train for (see `refusal`).
 
@@ -227,7 +219,6 @@ class Precision(Metric):
         return c.tp, c.tp + c.fp
 
 
-@dataclass(frozen=True)
 class Recall(Metric):
     r"""Share of positives that are found; sensitivity, true positive rate.
 
@@ -243,7 +234,6 @@ class Recall(Metric):
         return c.tp, c.positives
 
 
-@dataclass(frozen=True)
 class Specificity(Metric):
     r"""Share of negatives that are left alone; true negative rate.
 

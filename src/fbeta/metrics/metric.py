@@ -1,7 +1,5 @@
 """What a metric is: one formula of the four cells, from which score, slopes, pole and decision rule follow."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
@@ -34,7 +32,7 @@ class Metric(ABC):
     """
 
     #: Every metric by the name that `as_metric` reads, filled as classes are defined.
-    registry: ClassVar[dict[str, type[Metric]]] = {}
+    registry: ClassVar[dict[str, "type[Metric]"]] = {}
 
     #: The formula as one line of text, for people; empty if nobody wrote one.
     formula: ClassVar[str] = ""

@@ -8,14 +8,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from fbeta.numerals import short
 
 Pair = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A line through points; its title is shown under the mouse, and the page hides it with its method."""
 
     points: Sequence[Pair]
@@ -24,8 +24,7 @@ class Line:
     method: int | None = None
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """A circle, square, diamond or triangle (`shape` 0 to 3) of radius `r`."""
 
     at: Pair
@@ -36,8 +35,7 @@ class Mark:
     method: int | None = None
 
 
-@dataclass(frozen=True)
-class Label:
+class Label(NamedTuple):
     """Words that begin at a place, or have their middle (look ``mid``) or end (``end``) there; moved right and down."""
 
     at: Pair
@@ -47,8 +45,7 @@ class Label:
     down: float = 0
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(NamedTuple):
     """An entry of a legend: a sample of a line, of a mark, or of both."""
 
     label: str

@@ -4,7 +4,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ from fbeta.report.method_rows import MethodRow
 MARGINS = (22, 32, 38, 46)
 
 
-@dataclass(frozen=True)
-class Slider:
+class Slider(NamedTuple):
     """At or above ``cut[i]``, which rises, lie ``tp[i]`` and ``fp[i]``; `own` and `half` are positions of two cuts."""
 
     cut: list[float]

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +65,7 @@ def _metric(comparison: Comparison, metric: Metric | Callable[..., Any] | None) 
 
 def _data(s: charts.Slider, name: str, digits: int) -> dict[str, Any]:
     """What the script needs of a method: counts as they are, scores as they are shown, cuts as text."""
-    return asdict(s) | {
+    return s._asdict() | {
         "name": numerals.clean(name),
         "cut": [numerals.cut(x) for x in s.cut],
         # Rounded once, here: the page can only show what Python would.

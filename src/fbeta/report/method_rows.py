@@ -3,10 +3,9 @@
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from fbeta import numerals
-from fbeta.comparison.result import Candidate, Comparison, Difference
+from fbeta.comparison.result import Comparison, Difference
 from fbeta.metrics import Confusion
 from fbeta.report.chart import Key, Pair, window
 
@@ -15,7 +14,6 @@ UNKNOWN = Difference(math.nan, math.nan, math.nan, math.nan, "")
 COLOUR_COUNT = 7
 
 
-@dataclass(frozen=True)
 class MethodRow:
     """One method: its place in the comparison, what its row says, and its entry in the pictures' legend.
 
@@ -25,22 +23,24 @@ class MethodRow:
     and rule, the dash and the shape of points for the model.
     """
 
-    index: int
-    candidate: Candidate
-    name: str
-    winner: bool
-    baseline: bool
-    detail: str
-    remark: str
-    difference: Difference
-    inner: float
-    brier: float
-    cuts: list[float]
-    cut: float
-    held: Sequence[float]
-    pooled: Confusion | None
-    colour: str
-    key: Key
+    def __init__(self, comparison: Comparison, index: int, colour: int, shape: int) -> None:
+        c = comparison.candidates[index]
+        self.index, self.candidate, self.name = index, c, c.name
+        self.winner, self.baseline = c.name == comparison.winner, c.name == comparison.baseline
+        unsaid = [part for part in (c.model, c.loss) if part.lower() not in c.name.lower()]
+        self.detail = " · ".join(unsaid + [f"{c.rule} cut"] * bool(c.rule))
+        bad = [o.collapse for o in c.outcomes if o.collapse]
+        splits = f" (in {len(bad)} of {len(c.outcomes)} splits)" if bad and len(c.outcomes) > 1 else ""
+        self.remark = f"{bad[0]}{splits}" if bad else ""
+        self.difference = c.difference or UNKNOWN
+        self.inner, self.brier = (c.inner, c.brier) if c.outcomes else (math.nan, math.nan)
+        self.cuts = [o.cut for o in c.outcomes] or [math.nan]
+        self.cut = statistics.median(self.cuts)
+        self.held = c.epochs.held or c.epochs.score
+        pooled = Confusion(*(sum(getattr(o, cell) for o in c.outcomes) for cell in ("tp", "fp", "fn", "tn")))
+        self.pooled = pooled if pooled.positives and pooled.negatives else None
+        self.colour, look = f"c{colour}", f"c{colour}{' best' * self.winner}"
+        self.key = Key(c.name, f"s d{shape} {look}", f"p {look}", shape)
 
 
 def method_rows(comparison: Comparison) -> list[MethodRow]:
@@ -51,31 +51,7 @@ def method_rows(comparison: Comparison) -> list[MethodRow]:
     rows = []
     for index, c in enumerate(comparison.candidates):
         rounds, colour = divmod(looks.index((c.loss, c.rule)), COLOUR_COUNT)
-        unsaid = [part for part in (c.model, c.loss) if part.lower() not in c.name.lower()]
-        bad = [o.collapse for o in c.outcomes if o.collapse]
-        splits = f" (in {len(bad)} of {len(c.outcomes)} splits)" if bad and len(c.outcomes) > 1 else ""
-        cuts = [o.cut for o in c.outcomes] or [math.nan]
-        pooled = Confusion(*(sum(getattr(o, cell) for o in c.outcomes) for cell in ("tp", "fp", "fn", "tn")))
-        shape, look = (models.index(c.model) + rounds) % 4, f"c{colour}{' best' * (c.name == comparison.winner)}"
-        row = MethodRow(
-            index=index,
-            candidate=c,
-            name=c.name,
-            winner=c.name == comparison.winner,
-            baseline=c.name == comparison.baseline,
-            detail=" · ".join(unsaid + [f"{c.rule} cut"] * bool(c.rule)),
-            remark=f"{bad[0]}{splits}" if bad else "",
-            difference=c.difference or UNKNOWN,
-            inner=c.inner if c.outcomes else math.nan,
-            brier=c.brier if c.outcomes else math.nan,
-            cuts=cuts,
-            cut=statistics.median(cuts),
-            held=c.epochs.held or c.epochs.score,
-            pooled=pooled if pooled.positives and pooled.negatives else None,
-            colour=f"c{colour}",
-            key=Key(c.name, f"s d{shape} {look}", f"p {look}", shape),
-        )
-        rows.append(row)
+        rows.append(MethodRow(comparison, index, colour, (models.index(c.model) + rounds) % 4))
     return rows
 
 

@@ -3,6 +3,7 @@
 - `MetricClassifier`: a linear model or a small network, trained with any loss of `fbeta.losses`.
 - `TangentMetaClassifier`: any classifier that takes ``sample_weight``, trained at the metric's own costs.
 - `ThresholdClassifier`: any classifier, cut where the metric wants it.
+- `SVMPerfClassifier`: a linear support vector machine, trained for the metric.
 - `scorer`: the metric for `GridSearchCV` and `cross_val_score`.
 
 Only `MetricClassifier` needs torch, and only in `fit`.
@@ -15,7 +16,10 @@ except ImportError as error:  # pragma: no cover
 
 from fbeta.sklearn.metric_classifier import MetricClassifier
 from fbeta.sklearn.scoring import metric_score, scorer
+from fbeta.sklearn.svm_perf_classifier import SVMPerfClassifier
 from fbeta.sklearn.tangent_meta import TangentMetaClassifier
 from fbeta.sklearn.threshold_classifier import ThresholdClassifier
 
-__all__ = ["MetricClassifier", "TangentMetaClassifier", "ThresholdClassifier", "metric_score", "scorer"]
+__all__ = [
+    "MetricClassifier", "SVMPerfClassifier", "TangentMetaClassifier", "ThresholdClassifier", "metric_score", "scorer",
+]  # fmt: skip

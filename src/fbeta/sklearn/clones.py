@@ -59,15 +59,15 @@ class Clones:
         if weight is not None and name is not None:
             params[name] = weight
         columns = [self.rows.y[numbers]] if self.native else self.target[numbers].astype(int).T
-        X = self._take(self.rows.X, numbers)
+        X = self._table(numbers)
         return [clone(self.estimator).fit(X, column, **params) for column in columns]
 
     def score(self, models: list[Any], numbers: NDArray[np.int64]) -> Array:
         """Scores of all columns; shape (n, K)."""
-        return columns_of(models, self._take(self.rows.X, numbers), self.labels, self.method)
+        return columns_of(models, self._table(numbers), self.labels, self.method)
 
-    def _take(self, X: Any, numbers: NDArray[np.int64]) -> Any:
-        return X if len(numbers) == len(self.rows.y) else take(X, numbers)
+    def _table(self, numbers: NDArray[np.int64]) -> Any:
+        return self.rows.X if len(numbers) == len(self.rows.y) else take(self.rows.X, numbers)
 
 
 def columns_of(models: list[Any], X: Any, labels: Labels, method: str) -> Array:

@@ -104,7 +104,7 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         p = self.decision_.probability(self._of_columns(self._scores(X)))
         if self.labels_.kind == "binary":
-            return self.labels_.in_order(p[:, None])
+            return np.stack([1 - p, p] if self.labels_.positive == 1 else [p, 1 - p], axis=1)
         return p if self.labels_.kind == "multilabel" else p / p.sum(1, keepdims=True)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -124,11 +124,6 @@ class Labels:
             return (margin > 0).astype(np.float64)
         return np.asarray(margin.argmax(1)[:, None] == np.arange(margin.shape[1]), dtype=np.float64)
 
-    def in_order(self, column: Array) -> Array:
-        """Two columns, one per class in their order, from one of probabilities of the positive class."""
-        both = [1 - column, column]
-        return np.concatenate(both if self.positive == 1 else both[::-1], axis=1)
-
     def spread(self, y: Any) -> NDArray[Any]:
         """What folds must hold evenly: classes, or the columns of labels."""
         return _matrix(y) if self.kind == "multilabel" else column_or_1d(y)

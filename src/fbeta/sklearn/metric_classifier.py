@@ -17,8 +17,6 @@ from fbeta.sklearn.labels import read_y
 SOLVERS = ("auto", "adam", "lbfgs")
 #: What "auto" leaves to the model.
 AUTO = "auto"
-#: What asks nothing of a model: it need not have such a setting.
-UNASKED: dict[str, Any] = {"alpha": None, "options": {}, "device": "cpu"}
 
 
 @dataclass(eq=False, repr=False)
@@ -32,7 +30,7 @@ class MetricClassifier(Decider):
 
     - `metric`: a `Metric`, a spec such as "fbeta:beta=2", or a function of (tp, fp, fn, tn).
     - `model`: "linear", "mlp" with `hidden` units per layer, or another of `fbeta.learners.models` that is fitted to
-      plain layers.
+      plain layers; "over+linear", "smote+mlp" … on resampled rows.
     - `loss`: a name of `fbeta.losses.names()`; `loss_options` go to it, for example ``{"q": 0.3}``. Class weights come
       from the counts of the training rows.
     - `rule`: how the cut is chosen on out-of-fold scores (see `fbeta.decisions`), or "own": the loss's boundary, z = 0.
@@ -135,10 +133,12 @@ class MetricClassifier(Decider):
             "batch": self.batch_size,
             "epochs": self.max_epochs,
             "patience": self.patience,
+            # What asks nothing of a model: it need not have such a setting.
+            "alpha": AUTO if self.alpha is None else self.alpha,
+            "options": dict(self.loss_options or {}) or AUTO,
+            "device": AUTO if self.device == "cpu" else self.device,
         }
         chosen = {name: value for name, value in given.items() if value != AUTO}
-        given = {"alpha": self.alpha, "options": dict(self.loss_options or {}), "device": self.device}
-        chosen |= {name: value for name, value in given.items() if value != UNASKED[name]}
         learner = models.get(self.model)
         if lacking := [name for name in chosen if not hasattr(learner, name)]:
             raise ValueError(
@@ -152,7 +152,8 @@ class MetricClassifier(Decider):
 
     def _check_options(self) -> None:
         plain = [name for name in models.names() if models.get(name).files == (WEIGHTS,)]
-        for name, value, choices in (("model", self.model, plain), ("solver", self.solver, SOLVERS)):
+        inside = self.model.rpartition("+")[2] if isinstance(self.model, str) else self.model
+        for name, value, choices in (("model", inside, plain), ("solver", self.solver, SOLVERS)):
             if value not in choices:
                 raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
         for name in ("max_epochs", "patience", "batch_size"):

@@ -28,7 +28,8 @@ class TangentMetaClassifier(MetaDecider):
     - `metric`, `cv`, `average_folds`, `average`, `pos_label`: as in `ThresholdClassifier`.
     - `rule`: a cut of `fbeta.decisions` on out-of-fold scores; or "own", the classifier's own boundary, which the costs
       have brought to about the same place (for several classes boundaries against the rest do not say which to call).
-    - `rounds`, `damping`: of the fixed point; each round fits one model per fold.
+    - `rounds`, `damping`: of the fixed point; each round fits one model per fold. Undamped it is the alternating method
+      for pseudo-linear scores, on rows that the models did not see.
     - `prevalence`: the rate of positives where the model will work, if it is not that of these rows.
     - `response_method`: "auto" is probabilities where there are any.
 

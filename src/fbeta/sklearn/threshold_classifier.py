@@ -21,7 +21,8 @@ class ThresholdClassifier(MetaDecider):
     - `rule`: how the cut is chosen ("shrunk", "exact", "plugin", "constant"): see `fbeta.decisions`.
     - `cv`: the folds that give out-of-fold scores: None (five, fewer where the rarest class is small), a number, or
       a splitter; see `inner_folds`. The estimator is then fitted once more, on all rows.
-    - `average_folds`: keep the models of the folds and average their scores, instead of that last fit.
+    - `average_folds`: keep the models of the folds and average their scores, instead of that last fit. With a `cv` of a
+      single split and the rule "exact" that is the plug-in of one part for the model and one for the cut [koyejo2014].
     - `prefit`: `estimator` is fitted, and stays as it is; `fit` only finds the cut. **You promise that the rows handed
       to `fit` are new to it**: a cut from rows a model was trained on is too high, every time.
     - `average`: "binary", or for more classes and for labels the "macro" mean (for labels also "micro"). Labels are cut

@@ -7,6 +7,8 @@ from typing import Any, Self
 
 import polars as pl
 
+from fbeta.plain_data import from_plain
+from fbeta.sealed import in_short
 from fbeta.tables.errors import TableError, listed
 from fbeta.tables.formats import OpenTable, cols, stack, streamed_stack
 from fbeta.tables.values import FALSE, MISSING, TRUE
@@ -53,15 +55,15 @@ class Column:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The column of `to_dict`; TableError where it is none."""
         try:
-            name, kind, form = (str(data[key]) for key in ("name", "kind", "format"))
-            missing, wide = tuple(map(str, data["missing"])), bool(data["wide"])
-        except (KeyError, TypeError) as error:
-            raise TableError(f"a column's description is damaged ({error!r}): fit the model again.") from error
+            made: Self = from_plain(cls, data, "column")
+        except ValueError as error:
+            raise TableError(f"a column's description is damaged ({in_short(error)}): fit the model again.") from error
+        name, kind, form = made.name, made.kind, made.format
         if kind not in KINDS:
             raise TableError(f"column {name!r:.60} is of the unknown kind {kind!r:.60}: fit the model again.")
         if form and (kind != "date" or form not in FORMATS):
             raise TableError(f"column {name!r:.60} has the unknown format {form!r:.60}: fit the model again.")
-        return cls(name, kind, form, missing, wide)
+        return made
 
     def read(self, raw: pl.Expr, dtype: Any, decimal: str = ".") -> pl.Expr:
         """Values in the type that the column's kind has, from one or more columns of type `dtype`."""
@@ -250,7 +252,10 @@ def infer(name: str, dtype: Any, facts: Facts, notes: list[str]) -> Column:
         return Column(name, "category")
     if facts.odd:
         notes.append(f"{name!r} has texts among its numbers ({listed(facts.odd)}): they count as missing.")
-    return Column(name, "number", missing=facts.odd, wide=_wide(facts))
+    # Single precision, good for seven digits, must not lose much of what tells values apart.
+    size = max(abs(facts.smallest or 0), abs(facts.largest or 0))
+    wide = size > 3e38 or size > 1e4 * facts.span or size >= 2**24
+    return Column(name, "number", missing=facts.odd, wide=wide)
 
 
 def readable(dtype: Any) -> bool:
@@ -299,9 +304,3 @@ def _date(raw: pl.Expr, dtype: Any, form: str) -> pl.Expr:
     if dtype == pl.Datetime and dtype.time_zone:
         raw = raw.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     return raw.cast(pl.Datetime("us"))
-
-
-def _wide(facts: Facts) -> bool:
-    """Whether single precision, good for seven digits, would lose much of what tells values apart."""
-    size = max(abs(facts.smallest or 0), abs(facts.largest or 0))
-    return size > 3e38 or size > 1e4 * facts.span or size >= 2**24

@@ -6,11 +6,12 @@ import csv
 import gzip
 import io
 import itertools
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from fbeta.tables.errors import TableError, listed
 from fbeta.tables.fields import DELIMITERS, count_rows
@@ -21,6 +22,12 @@ CHUNK = 1 << 20
 Copy = Callable[[Iterable[bytes]], Path]
 #: Characters that a header and the first row may have together.
 _HEADER = 1 << 26
+_ASCII = bytes(range(128))
+#: A letter beyond ASCII in UTF-8.
+_LETTER = re.compile(
+    rb"[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xed[\x80-\x9f][\x80-\xbf]"
+    rb"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}"
+)
 #: Beginnings of files that people take for tables.
 _FOREIGN = {
     b"PK\x03\x04": "an Excel workbook or a zip archive: save its sheet as CSV",
@@ -33,8 +40,7 @@ _FOREIGN = {
 }
 
 
-@dataclass(frozen=True)
-class Delimited:
+class Delimited(NamedTuple):
     """A text file in UTF-8 and what was found about it: `rows` rows, after `skip` lines; `sample` are the first."""
 
     path: Path
@@ -128,9 +134,14 @@ def _as_utf8(plain: Path, copy: Copy, path: Path, notes: list[str]) -> Path:
         if head.startswith(start):
             raise TableError(f"{path} is not a table of text but {what}.")
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        decode = codecs.getincrementaldecoder("utf-16")("replace").decode
+        decoder = codecs.getincrementaldecoder("utf-16")()
         notes.append(f"{path.name} is in UTF-16, and was read so.")
-        return copy(_sound(path, (decode(chunk).encode() for chunk in chunks(plain))))
+        last = [(b"", True)]  # is refused where half a letter stands before it
+        pieces = itertools.chain(((chunk, False) for chunk in chunks(plain)), last)
+        try:
+            return copy(_sound(path, (decoder.decode(*piece).encode() for piece in pieces)))
+        except UnicodeDecodeError as error:
+            raise TableError(f"{path} is truncated or damaged UTF-16: copy or export it again.") from error
     control = sum(byte < 32 and byte not in b"\t\n\r\f\v" for byte in head)
     if b"\0" in head or control > len(head) // 10:
         raise TableError(f"{path} is a binary file, not a table of text: export it as CSV or Parquet.")
@@ -141,9 +152,26 @@ def _as_utf8(plain: Path, copy: Copy, path: Path, notes: list[str]) -> Path:
                 decoder.decode(chunk)
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
+        if (line := _other_line(plain)) is not None:
+            raise TableError(f"{path} is in UTF-8 but for line {line}: save all of it in UTF-8.") from None
         notes.append(f"{path.name} is not in UTF-8: it was read as Latin-1; save it as UTF-8 if letters look wrong.")
         return copy(chunk.decode("latin-1").encode() for chunk in chunks(plain))
     return plain
+
+
+def _other_line(plain: Path) -> int | None:
+    """The first line that is not in UTF-8, if most of the letters beyond ASCII are; then it is no file in Latin-1."""
+    fit, odd, first = 0, 0, None
+    with open(plain, "rb") as stream:
+        marked = stream.read(3) == codecs.BOM_UTF8
+        stream.seek(0)
+        for number, line in enumerate(stream, 1):
+            if not line.isascii():
+                rest, letters = _LETTER.subn(b"", line)
+                others = len(rest.translate(None, _ASCII))
+                fit, odd = fit + letters, odd + others
+                first = number if first is None and others else first
+    return first if marked or fit > odd else None
 
 
 def _rows(text: str, delimiter: str) -> Iterator[tuple[int, tuple[str, ...]]]:

@@ -8,8 +8,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from fbeta.plain_data import from_plain
+from fbeta.sealed import in_short
 from fbeta.tables.columns import LEVELS, Column, is_text
 from fbeta.tables.errors import TableError, listed
+from fbeta.tables.formats import columns_of
 
 #: What is read off a date; the hour only where dates have one.
 _DATE = ("seconds", "year", "month", "weekday", "hour")
@@ -173,11 +176,13 @@ class Encoder:
             schema = tuple(Column.from_dict(column) for column in data["schema"])
             parts = tuple(_part(part) for part in data["parts"])
             _check(schema, parts)
-            return cls(schema, parts, tuple(map(str, data["notes"])))
+            return cls(schema, parts, from_plain(tuple[str, ...], data["notes"], "notes"))
         except TableError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise TableError(f"an encoder's description is damaged ({error!r}): fit the model again.") from error
+        except (KeyError, TypeError, ValueError) as error:
+            raise TableError(
+                f"an encoder's description is damaged ({in_short(error)}): fit the model again."
+            ) from error
 
 
 def _check(schema: Sequence[Column], parts: Sequence[Scaled | OneHot]) -> None:
@@ -196,21 +201,21 @@ def _check(schema: Sequence[Column], parts: Sequence[Scaled | OneHot]) -> None:
 
 
 def _part(data: Mapping[str, Any]) -> Scaled | OneHot:
-    name = str(data["name"])
     if data["encoding"] == "OneHot":
-        levels = tuple(map(str, data["levels"]))
-        if len({*levels}) < len(levels) or len(levels) > MOST_LEVELS:
-            raise ValueError(f"{name:.60} has a level twice, or more than {MOST_LEVELS:,}")
-        return OneHot(name, levels, bool(data["other"]), bool(data["missing"]))
-    fill, mean, deviation = (float(data[key]) for key in ("fill", "mean", "deviation"))
-    if data["part"] not in ("", *_DATE) or not (deviation > 0 and np.abs([fill, mean, deviation]).max() <= MOST):
-        raise ValueError(f"{name:.60} cannot be scaled")
-    return Scaled(name, data["part"], fill, mean, deviation, bool(data["marked"]), bool(data["flat"]))
+        hot: OneHot = from_plain(OneHot, data, "part")
+        if len({*hot.levels}) < len(hot.levels) or len(hot.levels) > MOST_LEVELS:
+            raise ValueError(f"{hot.name:.60} has a level twice, or more than {MOST_LEVELS:,}")
+        return hot
+    part: Scaled = from_plain(Scaled, data, "part")
+    largest = np.abs([part.fill, part.mean, part.deviation]).max()
+    if part.part not in ("", *_DATE) or not (part.deviation > 0 and largest <= MOST):
+        raise ValueError(f"{part.name:.60} cannot be scaled")
+    return part
 
 
 def _series(frame: pl.DataFrame, columns: Sequence[Column]) -> dict[str, pl.Series]:
-    """The values of each column, which must be there and of its kind's type; polars is not told their names."""
-    held = {name: series.alias("values") for name, series in zip(frame.columns, frame, strict=True)}
+    """The values of each column, which must be there and of its kind's type."""
+    held = columns_of(frame)
     for column in columns:
         if column.name not in held:
             raise TableError(f"the column {column.name!r} that the model learnt from is missing: add it.")

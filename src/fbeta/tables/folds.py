@@ -1,17 +1,13 @@
 """The only place that splits rows, of a `Table` or an estimator: classes evenly, groups whole, the past first."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fbeta.tables.errors import TableError
-
-if TYPE_CHECKING:
-    from fbeta.tables.table import Table
+from fbeta.tables.table import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,10 +84,8 @@ def _remedy(table: Table, n: int) -> str:
     return "Ask for fewer folds, or without groups"
 
 
-def folds(
-    y: ArrayLike, n: int = 5, groups: ArrayLike | None = None, *, seed: int | None = 0, least: int = 2
-) -> NDArray[np.int64]:
-    """Deal rows to `n` folds, every class evenly with `least` rows in each, groups whole: the fold of each row (n,).
+def folds(y: ArrayLike, n: int = 5, groups: ArrayLike | None = None, *, seed: int | None = 0) -> NDArray[np.int64]:
+    """Deal rows to `n` folds, two or more of every class in each, groups whole: the fold of each row (n,).
 
     `y` has classes (n,) or labels in {0, 1} (n, K); without a `seed` the order of the rows decides.
     """
@@ -102,11 +96,10 @@ def folds(
         raise ValueError("There are no rows to split; got an empty y.")
     if classes.shape[1] < 2:
         raise ValueError("y holds one class only, and no fold can hold two; bring rows of both classes.")
-    if (rare := rarest(np.asarray(y))) < least * n:
-        most = rare // max(least, 1)
-        remedy = f"use at most {most} folds" if most >= 2 else f"bring at least {2 * least} such rows"
+    if (rare := rarest(np.asarray(y))) < 2 * n:
+        remedy = f"use at most {rare // 2} folds" if rare >= 4 else "bring at least 4 such rows"
         raise ValueError(
-            f"The rarest class has {rare} row{'s' * (rare != 1)}, too few for {n} folds with {least} in each: {remedy}."
+            f"The rarest class has {rare} row{'s' * (rare != 1)}, too few for {n} folds with 2 in each: {remedy}."
         )
     if groups is not None:
         if np.shape(groups) != classes.shape[:1]:
@@ -114,9 +107,9 @@ def folds(
         if (count := len(np.unique(np.asarray(groups)))) < n:
             raise ValueError(f"{count} groups cannot fill {n} folds; use fewer folds.")
     dealt = _dealt(classes, n, groups, seed)
-    if groups is not None and min(classes[dealt == k].sum(0).min() for k in range(n)) < least:
+    if groups is not None and min(classes[dealt == k].sum(0).min() for k in range(n)) < 2:
         raise ValueError(
-            f"The groups cannot be dealt so that each of {n} folds holds {least} rows of each class; "
+            f"The groups cannot be dealt so that each of {n} folds holds 2 rows of each class; "
             "use fewer folds or smaller groups."
         )
     return dealt

@@ -7,6 +7,7 @@ import math
 import os
 import sys
 import tempfile
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -25,7 +26,7 @@ from fbeta.spelling import did_you_mean
 from fbeta.tables.delimited import CHUNK, Copy, Delimited, chunks, inspect
 from fbeta.tables.errors import TableError, absent, listed
 from fbeta.tables.values import MISSING, is_number
-from fbeta.writing import nameless
+from fbeta.writing import is_stdout, nameless
 
 #: What the reader raises: on a damaged file it may also panic, which is no Exception.
 READER_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -74,12 +75,17 @@ def cols(names: Iterable[str]) -> pl.Expr:
     return cs.by_name(*names).as_expr()
 
 
+def columns_of(frame: pl.DataFrame) -> dict[str, pl.Series]:
+    """The columns of a frame by their names, each called otherwise: polars finds a series by its name, as a pattern."""
+    return {name: series.alias("value") for name, series in zip(frame.columns, frame.get_columns(), strict=True)}
+
+
 def stack(piece: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
     """Columns of one type, one below the other, as one column `value`.
 
     A query takes time and memory for every column of every step, however few rows there are.
     """
-    held = dict(zip(piece.columns, piece.get_columns(), strict=True))
+    held = columns_of(piece)
     return pl.concat([held[name] for name in names], rechunk=True).to_frame("value")
 
 
@@ -105,10 +111,8 @@ def unused(names: Collection[str], name: str) -> str:
 
 def need_column(source: OpenTable, names: Iterable[str | None], what: str) -> None:
     """Refuse a name that is no column, and name the nearest that is; None is no name."""
-    known = {*source.names, None}
     for name in names:
-        if name not in known:
-            assert name is not None
+        if name is not None and name not in source.names:
             hint = did_you_mean(name, source.names) or f" It has {listed(source.names)}."
             raise TableError(f"{source.path} has no {what} {name!r}.{hint}")
 
@@ -141,11 +145,12 @@ def opened(path: str | Path, delimiter: str | None = None, text: Collection[str]
 
 def _open(path: Path, copy: Copy, delimiter: str | None, text: Collection[str]) -> OpenTable:
     held, ending = path, path.suffix.casefold()
+    lost = is_stdout(path)
     if str(path) == "-":
         path = Path("the standard input")
         if sys.stdin is None:
             raise TableError(f"{path} is closed: give a file.")
-        held = copy(iter(lambda: sys.stdin.buffer.read(CHUNK), b""))
+        held = path if lost else copy(iter(lambda: sys.stdin.buffer.read(CHUNK), b""))
     elif path.is_dir():
         raise TableError(f"{path} is a folder: name a file in it.")
     elif not path.exists():
@@ -154,6 +159,8 @@ def _open(path: Path, copy: Copy, delimiter: str | None, text: Collection[str]) 
         held, path = copy(chunks(path)), _shown(path)
     elif not path.is_file():
         raise TableError(f"{path} is neither a file nor a pipe: give one.")
+    if lost:
+        raise TableError(f"{path} is where the standard output goes, and would be lost: send that to another file.")
     with open(held, "rb") as stream:
         head = stream.read(8)
     if not head:
@@ -209,8 +216,10 @@ def _npz(path: Path, held: Path) -> OpenTable:
     try:
         with zipfile.ZipFile(held) as archive:
             keys = [name.removesuffix(".npy") for name in archive.namelist()]
+            if len({*keys}) < len(keys):
+                raise ValueError("two arrays have one name")
             arrays = {key: _array(archive, f"{key}.npy") for key in ("X", "y", "features") if key in keys}
-    except (*DAMAGED, zlib.error, MemoryError, SystemError) as error:  # the last for letters that are none
+    except (*DAMAGED, zlib.error, tokenize.TokenError, SystemError) as error:  # the last for letters that are none
         if "allow_pickle" in str(error):
             raise TableError(
                 f"{path} holds Python objects, which can run code when read: save plain arrays."
@@ -235,7 +244,7 @@ def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = header(member)
         size = archive.getinfo(name).file_size - member.tell()
-        if math.prod(shape) * dtype.itemsize != size and not dtype.hasobject:
+        if not dtype.hasobject and (math.prod(shape) * dtype.itemsize != size or not dtype.itemsize):
             raise ValueError(f"{shape} is not its shape")
     with archive.open(name) as member:
         array = np.lib.format.read_array(member, allow_pickle=False)

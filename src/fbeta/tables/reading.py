@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fbeta.tables.columns import LEVELS, Column, Facts, cleaned, infer, profile, read_columns, readable
 from fbeta.tables.errors import LISTED, TableError, listed
 from fbeta.tables.folds import dense, joined
-from fbeta.tables.formats import READER_ERRORS, OpenTable, col, cols, need_column, opened, pieces, unused
+from fbeta.tables.formats import READER_ERRORS, OpenTable, col, cols, columns_of, need_column, opened, pieces, unused
 from fbeta.tables.table import Roles, Table
 from fbeta.tables.target import Classes, choose_classes
 
@@ -219,10 +219,10 @@ def _time(source: OpenTable, name: str, found: Facts | None) -> pl.Expr:
 
 def _row_numbers(frame: pl.DataFrame, columns: Sequence[Column], facts: Mapping[str, Facts]) -> list[str]:
     """The columns that are 1, 2, 3, … or so, from row to row."""
-    found = []
+    found, held = [], columns_of(frame)
     for column in columns:
         if column.kind == "number" and facts[column.name].span == frame.height - 1 > 1:
-            steps = frame[column.name].alias("x").diff().drop_nulls()
+            steps = held[column.name].diff().drop_nulls()
             if len(steps) == frame.height - 1 and (steps == 1).all():
                 found.append(column.name)
     return found
@@ -267,8 +267,8 @@ def leaks(features: pl.DataFrame, y: NDArray[np.int8]) -> list[str]:
     fewest = int(np.bincount(y, minlength=2).min())
     if fewest < _ENOUGH:
         return []
-    one, other = features.filter(y == 0), features.filter(y == 1)
-    return [a.name for a, b in zip(one, other, strict=True) if _apart(a.alias("x"), b.alias("x"), fewest)]
+    one, other = (columns_of(features.filter(y == label)) for label in (0, 1))
+    return [name for name in one if _apart(one[name], other[name], fewest)]
 
 
 def _apart(one: pl.Series, other: pl.Series, fewest: int) -> bool:

@@ -1,8 +1,8 @@
 """Scores of any model and the true classes beside them, from a table of any format."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -14,8 +14,7 @@ from fbeta.tables.formats import READER_ERRORS, OpenTable, col, need_column, ope
 from fbeta.tables.reading import target_classes, target_text
 
 
-@dataclass(frozen=True, eq=False)
-class ScoredRows:
+class ScoredRows(NamedTuple):
     """Scores of rows, whether each is positive, and perhaps its weight: all (n,), of the rows that have a target."""
 
     score: NDArray[np.float64]

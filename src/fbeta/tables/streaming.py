@@ -1,8 +1,7 @@
 """A file larger than memory, in pieces, each checked against the columns that a model learnt from."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -21,11 +20,12 @@ def stream(
     rows: int = PIECE,
     keep: Sequence[str] = (),
     delimiter: str | None = None,
+    tell: Callable[[str], None] = lambda note: None,
 ) -> Generator[tuple[pl.DataFrame, pl.DataFrame]]:
     """Read a table in pieces: its features, typed as `columns` say, and the columns in `keep` as they stand.
 
     Columns are found by name, in any order; others are passed over. A column that is missing, or a value of
-    another kind than the one that was learnt, is a TableError.
+    another kind than the one that was learnt, is a TableError. `tell` is told what is unusual about the file.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -37,6 +37,8 @@ def stream(
     with opened(path, delimiter) as source:
         source = source.as_text()
         _check(source, columns, keep)
+        for note in source.notes:
+            tell(note)
         names = dict.fromkeys([*(column.name for column in columns), *keep])
         done = 0
         held = pieces(source.frame.select(cols(names)), len(names), rows)
@@ -89,7 +91,9 @@ def _typed(source: OpenTable, piece: pl.DataFrame, columns: Sequence[Column], do
     missing = {column.name: column.missing for column in texts}
     for how, dtype, names in alike(texts, source):
         rows, value = stack(piece, names).with_row_index("place").lazy(), pl.col("value")
-        unread = rows.filter(_unread(how, value, dtype, source) & cleaned(value, dtype).is_not_null())
+        # An infinite number is read as missing, and is no fault; so is a text that stands for a missing value.
+        read = parsed(value, dtype, source.decimal) if how.kind == "number" else how.read(value, dtype)
+        unread = rows.filter(read.is_null() & cleaned(value, dtype).is_not_null())
         for place, text in unread.select("place", cleaned(value, dtype)).collect().iter_rows():
             name = names[place // piece.height]
             if text not in missing[name]:
@@ -98,10 +102,3 @@ def _typed(source: OpenTable, piece: pl.DataFrame, columns: Sequence[Column], do
                     f"the model learnt {_EXPECTED[how.kind]} from it: correct it, or leave the field empty."
                 )
     return read_columns(piece, columns, source)
-
-
-def _unread(column: Column, raw: pl.Expr, dtype: Any, source: OpenTable) -> pl.Expr:
-    """Where a text cannot be read as what was learnt from its column; it may still stand for a missing value."""
-    number = column.kind == "number"  # an infinite one is read as missing, and is no fault
-    read = parsed(raw, dtype, source.decimal) if number else column.read(raw, dtype)
-    return read.is_null() & raw.is_not_null()

@@ -114,12 +114,14 @@ def digest(table: Table) -> str:
     """A digest of all that a table hands to training; unlike polars' hashes it is the same in every version."""
     import polars as pl
 
+    from fbeta.tables.formats import columns_of
+
     found = hashlib.sha256(json.dumps([column.to_dict() for column in table.columns]).encode())
     _, group = np.unique(table.group, return_inverse=True)
     times = [] if table.time is None else [table.time.astype(np.float64)]
     for column in (table.y.astype(np.int8), group.astype(np.int64), *times):
         found.update(np.ascontiguousarray(column).data)
-    for column, series in zip(table.columns, table.features.get_columns(), strict=True):
+    for column, series in zip(table.columns, columns_of(table.features).values(), strict=True):
         if column.kind == "category":
             levels = series.cast(pl.String).drop_nulls().unique().sort()
             found.update(json.dumps(levels.to_list()).encode())

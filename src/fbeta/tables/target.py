@@ -1,7 +1,7 @@
 """Which class is positive: the asked one, or the rarer of two, for estimators, too; without NumPy and polars."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fbeta.spelling import did_you_mean
 from fbeta.tables.errors import TableError, listed
@@ -11,8 +11,7 @@ from fbeta.tables.values import FALSE, TRUE, class_name
 _USUAL = ("1", *TRUE, "positive", "pos")
 
 
-@dataclass(frozen=True)
-class Classes:
+class Classes(NamedTuple):
     """The positive class, the others, all spellings of the positive one in the file, and what to say."""
 
     positive: str
@@ -23,12 +22,10 @@ class Classes:
 
 def choose_classes(target: str, counts: Mapping[str, int], positive: str | None = None) -> Classes:
     """Choose the positive class of a target from the number of rows of each of its values."""
-    values: dict[str, int] = {}
     spelt: dict[str, list[str]] = {}
-    for text, count in counts.items():
-        name = class_name(text)
-        values[name] = values.get(name, 0) + count
-        spelt.setdefault(name, []).append(text)
+    for text in counts:
+        spelt.setdefault(class_name(text), []).append(text)
+    values = {name: sum(counts[text] for text in texts) for name, texts in spelt.items()}
     if not values:
         raise TableError(f"the target {target!r} has no values: choose another column.")
     if len(values) == 1:
@@ -42,7 +39,13 @@ def choose_classes(target: str, counts: Mapping[str, int], positive: str | None 
     elif len(values) == 2:
         chosen, note = rarer_class(values, target)
     else:
-        raise TableError(_too_many(target, values))
+        common = sorted(values, key=lambda value: -values[value])
+        said = f"the target {target!r} has {len(values):,} values ({listed(common)})"
+        if len(values) > 50:
+            raise TableError(f"{said}: choose a column of two classes, or say which value is positive (--positive).")
+        raise TableError(
+            f"{said}: say which is positive, such as --positive {common[-1]}; all others are then negative."
+        )
     negative = tuple(value for value in values if value != chosen)
     return Classes(chosen, negative, tuple(spelt[chosen]), note)
 
@@ -74,11 +77,3 @@ def _asked(target: str, values: Mapping[str, int], positive: str) -> str:
         f"the target {target!r} is never {positive!r} but {listed(values)}: choose one of them as positive."
         + did_you_mean(positive, values)
     )
-
-
-def _too_many(target: str, values: Mapping[str, int]) -> str:
-    common = sorted(values, key=lambda value: -values[value])
-    said = f"the target {target!r} has {len(values):,} values ({listed(common)})"
-    if len(values) > 50:
-        return f"{said}: choose a column of two classes, or say which value is positive (--positive)."
-    return f"{said}: say which is positive, such as --positive {common[-1]}; all others are then negative."

@@ -21,13 +21,14 @@ PRECISIONS = {"fp64": torch.float64, "fp32": torch.float32, "bf16": torch.bfloat
 
 
 class Member(NamedTuple):
-    """One run of a stack: its rows, its initial weights, the key of its random numbers, and its learning rate (of each
-    epoch, if it is a function)."""
+    """One run of a stack: its rows, its initial weights, the key of its random numbers, its learning rate (of each
+    epoch, if it is a function), and the rows whose label is turned around, if there are any."""
 
     split: Holdout
     weights: dict[str, Tensor]
     key: tuple[int, ...]
     rate: float | Callable[[int], float]
+    turned: Sequence[int] | NDArray[np.int64] = ()
 
 
 class _Kept(NamedTuple):
@@ -99,7 +100,11 @@ class ImageStack(nn.Module):
         self._keys = {m.key: m.split for m in self.members}
         means = {k: augmentation.pixel_mean(images, s.train, size) for k, s in self._keys.items()}
         self.images = torch.from_numpy(np.ascontiguousarray(images)).to(self.device)
-        self.target = torch.from_numpy(np.asarray(target)).to(self.device, exact)
+        labels = np.stack([np.asarray(target)] * runs)
+        for own, m in zip(labels, self.members, strict=True):
+            wrong = np.asarray(m.turned, dtype=np.int64)
+            own[wrong] = 1 - own[wrong]
+        self.target = torch.from_numpy(labels).to(self.device, exact)
         self.mean = torch.from_numpy(np.stack([means[m.key] for m in self.members])).to(self.device, exact)
         self.rate = torch.zeros(runs, dtype=exact, device=self.device)
         packed = [layout.pack(m.weights) for m in self.members]
@@ -136,7 +141,7 @@ class ImageStack(nn.Module):
         k, net = self.kernels, self.layout
         lanes = self.cursor + torch.arange(batch, device=self.device)
         order = self.order.index_select(1, lanes)
-        y = self.target[(order & 0xFFFFF).long()]
+        y = self.target.gather(1, (order & 0xFFFFF).long())
         x = self._augment(order)
         h, s = self._conv_norm(x, net.stem, net.stem_norm)
         first, where = k.pool(h, s) if net.pooled else (k.activate(h, s), None)
@@ -267,7 +272,7 @@ class ImageStack(nn.Module):
     def margins(self) -> Tensor:
         """The margins z of every row, from the centre of its image: ``(R, N)`` on the device."""
         self._set_lines()
-        self._walk("look", self._look, len(self.target), self.eval_batch)
+        self._walk("look", self._look, len(self.images), self.eval_batch)
         return self.logits
 
     # What is kept

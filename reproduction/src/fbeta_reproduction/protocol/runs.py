@@ -14,7 +14,7 @@ PAPER = ("fashion-mnist", "cifar10")
 #: What every run has in common; results of another protocol are not mixed with these.
 PROTOCOL: dict[str, Any] = {
     "protocol": "fbeta paper",
-    "version": 1,
+    "version": 2,  # 1: costs of the tangent loss summed to one
     "batch": 100,
     "optimiser": "SGD, momentum 0.9, weight decay 1e-4, constant rate",
     "images": "pad 4, random crop 32, flip, minus the mean pixel by pixel; evaluated on the centre",
@@ -51,6 +51,7 @@ class Run:
     `loss` is a name of `fbeta.losses`, or one of `readings.alternatives.READINGS`. `repeat` fixes the split, the
     initial weights and the order of the batches, the same for every loss: losses can be compared pair by pair.
     `precision` is the data set's if not given: a GPU's mixed one, or single for the small one that is meant for a CPU.
+    `noise` is the share of labels that are turned around on the rows to train and validate on; test labels stay.
 
     >>> Run("cifar10", "surrogate", beta=2.0, repeat=3).id
     'cifar10/surrogate-b2-r3'
@@ -66,6 +67,7 @@ class Run:
     precision: str = ""
     stem: str = "imagenet"
     remedy: str | None = None
+    noise: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.precision:
@@ -93,6 +95,7 @@ class Run:
         parts += [f"lr{self.learning_rate:g}"] if self.learning_rate != 0.01 else []
         parts += [f"{self.stem}-stem"] if self.stem != "imagenet" else []
         parts += [self.remedy] if self.remedy else []
+        parts += [f"noise{self.noise:g}"] if self.noise else []
         parts += [self.precision] if not self.usual else []
         return "-".join(parts)
 

@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fbeta.losses import SoftLoss, get
+from fbeta.losses import SoftLoss, get, tangent_loss
 from fbeta.losses.per_class import class_weights
 from fbeta.metrics import FBeta
+from fbeta_reproduction.protocol import Run
 
 Counts = tuple[int, int]
 
@@ -62,6 +63,27 @@ class SoftBoth(nn.Module):
         return value
 
 
+class BalancedGCE(nn.Module):
+    r"""Generalised cross entropy under class weights n/n_y: what the q form of the surrogate loss is compared with.
+
+    .. math:: \frac1n \sum_i \frac{n}{n_{y_i}} \frac{1 - f_{y_i}^q}{q}
+
+    Shape: `z` and `y` ``(n,)``; result ``()``.
+
+    >>> BalancedGCE(0.5, (9, 1))(torch.zeros(10), torch.ones(10))
+    tensor(5.8579)
+    """
+
+    def __init__(self, q: float, class_counts: Counts) -> None:
+        super().__init__()
+        w0, w1 = class_weights("balanced", class_counts=class_counts)
+        self.pair, self.q = (float(w0), float(w1)), q
+
+    def forward(self, z: Tensor, y: Tensor) -> Tensor:
+        """The mean over rows."""
+        return tangent_loss(z, y, self.pair, self.q).mean()
+
+
 class Twice(nn.Module):
     r"""A loss on a softmax of the softmax: its margin f₁ − f₀ = tanh(z/2) never leaves (−1, 1).
 
@@ -81,28 +103,28 @@ class Twice(nn.Module):
         return value
 
 
-def _twice(name: str) -> Callable[[float | None, Counts], nn.Module]:
-    def make(beta: float | None, counts: Counts) -> nn.Module:
-        options: dict[str, Any] = {} if beta is None else {"metric": FBeta(beta)}
-        options |= {"watch": False} if name == "surrogate" else {}
+def _twice(name: str) -> Callable[[Run, Counts], nn.Module]:
+    def make(run: Run, counts: Counts) -> nn.Module:
+        options: dict[str, Any] = {} if run.beta is None else {"metric": FBeta(run.beta)}
         return Twice(get(name, class_counts=counts, **options))
 
     return make
 
 
-def _beta(beta: float | None) -> float:
-    if beta is None:
+def _beta(run: Run) -> float:
+    if run.beta is None:
         raise ValueError("This reading needs a β.")
-    return beta
+    return run.beta
 
 
 #: Readings by the name that a run has for its loss.
-READINGS: dict[str, Callable[[float | None, Counts], nn.Module]] = {
-    "unclamped-bce": lambda beta, counts: UnclampedBCE(counts),
-    "soft-both": lambda beta, counts: SoftBoth(_beta(beta), counts),
-    "soft-batch": lambda beta, counts: SoftLoss(FBeta(_beta(beta))),
+READINGS: dict[str, Callable[[Run, Counts], nn.Module]] = {
+    "unclamped-bce": lambda run, counts: UnclampedBCE(counts),
+    "balanced-gce": lambda run, counts: BalancedGCE(run.q, counts),
+    "soft-both": lambda run, counts: SoftBoth(_beta(run), counts),
+    "soft-batch": lambda run, counts: SoftLoss(FBeta(_beta(run))),
     # Weights n/n_y on the counts make both classes as large.
-    "soft-weighted": lambda beta, counts: SoftLoss(FBeta(_beta(beta)), class_counts=(1, 1)),
+    "soft-weighted": lambda run, counts: SoftLoss(FBeta(_beta(run)), class_counts=(1, 1)),
     "twice-surrogate": _twice("surrogate"),
     "twice-bce": _twice("balanced-bce"),
 }

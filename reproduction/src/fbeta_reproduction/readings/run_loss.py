@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from fbeta import losses
-from fbeta.losses import SurrogateLoss, tangent_loss
+from fbeta.losses import Loss, SurrogateLoss, tangent_loss
 from fbeta.metrics import Confusion, FBeta, class_costs
 from fbeta_reproduction.protocol import Run
 from fbeta_reproduction.readings.alternatives import READINGS
@@ -28,15 +28,21 @@ def loss_of(run: Run, class_counts: tuple[int, int]) -> nn.Module:
     >>> float(loss_of(Run("digits", "surrogate", beta=2.0), (900, 100)).prevalence)
     0.1
     """
+    made = _made(run, class_counts)
+    for loss in made.modules():
+        if isinstance(loss, Loss):
+            loss.watch = None  # the plateau is what is being measured
+    return made
+
+
+def _made(run: Run, class_counts: tuple[int, int]) -> nn.Module:
     if run.loss in READINGS:
-        return READINGS[run.loss](run.beta, class_counts)
+        return READINGS[run.loss](run, class_counts)
     options: dict[str, Any] = {"class_counts": class_counts}
     if run.beta is not None:
         options["metric"] = FBeta(run.beta)
     if run.q:
         options["q"] = run.q
-    if run.loss == "surrogate":
-        options["watch"] = False  # the plateau is what is being measured
     schedule = BLENDS.get(run.remedy or "")
     if schedule is not None:
         return Scheduled(SurrogateLoss(blend=schedule(0), **options), schedule)

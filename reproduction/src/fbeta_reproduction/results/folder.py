@@ -12,6 +12,7 @@ import numpy as np
 from fbeta_reproduction.protocol import BETAS, LOSSES, PROTOCOL, SETTINGS, Kind, Run, kind
 from fbeta_reproduction.records import ledger
 from fbeta_reproduction.results import measurement
+from fbeta_reproduction.results.gradients import GradientPaths, read_gradients
 from fbeta_reproduction.results.run_result import Array, RunResult, Split
 
 
@@ -83,9 +84,10 @@ class Repeats:
 
 @dataclass(frozen=True)
 class Results:
-    """Every group of a results folder."""
+    """Every group of a results folder, and where gradients point along training."""
 
     groups: tuple[Repeats, ...]
+    gradients: tuple[GradientPaths, ...] = ()
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -131,7 +133,7 @@ def read(folder: Path) -> Results:
         if len(result.epochs):
             groups.setdefault((result.run.dataset, result.run.label), []).append(result)
     made = (_group(found) for found in groups.values())
-    return Results(tuple(sorted(made, key=lambda g: _order(g.run))))
+    return Results(tuple(sorted(made, key=lambda g: _order(g.run))), read_gradients(folder))
 
 
 def read_run(path: Path) -> RunResult:

@@ -159,5 +159,9 @@ class RunResult:
     @cached_property
     def converged(self) -> float:
         """First epoch with 90 % of the final training F₁; inf for a run that learned nothing."""
-        f = self.score("train", 1.0)
-        return float(self.epochs[np.argmax(f >= 0.9 * self.final(f))]) if self.learned else math.inf
+        return self.reached(0.9 * self.final(self.score("train", 1.0))) if self.learned else math.inf
+
+    def reached(self, level: float) -> float:
+        """First epoch with a training F₁ of at least `level`; inf if there is none."""
+        there = self.epochs[self.score("train", 1.0) >= level]
+        return float(there[0]) if len(there) else math.inf

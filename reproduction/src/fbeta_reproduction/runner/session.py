@@ -1,4 +1,4 @@
-"""`fbeta paper run`: a guess of the time before anything starts, and a bar while it runs."""
+"""`fbeta paper run` and `gradients`: a guess of the time before anything starts, and a bar while it runs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from fbeta_reproduction.engine.image_stack import PRECISIONS
 from fbeta_reproduction.images.binary_images import BinaryImages
 from fbeta_reproduction.protocol import PROTOCOL, Run
 from fbeta_reproduction.records.ledger import NotHeldError, check, read, shard
+from fbeta_reproduction.results.gradients import save
 from fbeta_reproduction.runner.capacity import seconds_per_epoch
 from fbeta_reproduction.runner.execution import execute
+from fbeta_reproduction.runner.gradient_paths import follow
+from fbeta_reproduction.runner.run_stack import machine_of
 
 #: Seconds; a longer guess needs --yes.
 LONG = 1800.0
@@ -72,6 +75,19 @@ def run(runs: list[Run], results: Path, device: str, at_once: int, part: str, mi
             raise ValueError(f"cannot keep results in {results} ({error}).") from error
     console.print(f"Results: {results}. See `fbeta paper status` and `fbeta paper figures`.")
     return done
+
+
+def gradients(dataset: str, repeats: int, epochs: int, results: Path, device: str) -> Path:
+    """Train the paper's losses on a data set and write down where their gradients point; the result is the file."""
+    on = device_of(device)
+    runs = plan([dataset], None, repeats, epochs, None, device)
+    data.path(dataset)
+    images = BinaryImages.load(dataset)
+    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    with bar("epochs", console) as shown:
+        task = shown.add_task(f"{len(runs)} runs", total=sum(run.epochs for run in runs))
+        points = follow(runs, images, on, tick=lambda epochs: shown.advance(task, epochs))
+    return save(results, dataset, epochs, machine_of(on) | {"runs at once": len(runs)}, points)
 
 
 def _warn_of_days(runs: list[Run], results: Path, device: torch.device) -> None:

@@ -67,7 +67,7 @@ def soft(results: Results) -> Claim:
         linear, measured = _pairs(groups)
         if not measured:
             return unmeasured(dataset, *_stuck(groups))
-        return judge(dataset, groups, verdict(linear, measured), *_numbers(groups))
+        return judge(dataset, groups, verdict(linear, measured), *_numbers(groups), _weighted(results, dataset))
 
     return Claim(
         2,
@@ -105,6 +105,12 @@ def _numbers(groups: Sequence[Repeats]) -> list[str]:
         f"From one epoch to the next (r of steps): {_reach(steps)}.",
         *_stuck(groups),
     ]
+
+
+def _weighted(results: Results, dataset: str) -> str:
+    """The literal reading of "all the loss functions were class-balanced", if it was run."""
+    linear, measured = _pairs(results.family(dataset, "soft-weighted"))
+    return f"With class weights inside: r is that low for {linear} of {measured} pairs." if measured else ""
 
 
 def _stuck(groups: Sequence[Repeats]) -> list[str]:

@@ -18,10 +18,12 @@ from fbeta_reproduction.results.run_result import LAST, PLATEAU
 from fbeta_reproduction.verdicts import Claim, claims
 from fbeta_reproduction.write_up.blocks import Block, Bullets, DataTable, Heading, Picture, Text, markdown
 from fbeta_reproduction.write_up.machine_table import machines
+from fbeta_reproduction.write_up.path_tables import gradients, label_noise
 from fbeta_reproduction.write_up.plateau_table import plateau_tables
 from fbeta_reproduction.write_up.protocol_table import protocol_table
 from fbeta_reproduction.write_up.reading_answers import answers
 from fbeta_reproduction.write_up.score_tables import final_scores, matrices, precision
+from fbeta_reproduction.write_up.tangent_table import tangent
 from fbeta_reproduction.write_up.variant_tables import readings, remedies
 
 
@@ -73,10 +75,18 @@ def document(results: Results) -> list[Block]:
         *answers(results),
         Heading("Remedies for the plateau"),
         *remedies(results),
+        Heading("The tangent loss without a cut"),
+        *tangent(results),
+        Heading("Label noise"),
+        *label_noise(results),
+        Heading("Gradients along training"),
+        *gradients(results),
         Heading("Precision"),
         *precision(results),
         Heading("Time and machine"),
         *machines(results),
+        Heading("What was not compared"),
+        Bullets(_NOT_COMPARED),
     ]
 
 
@@ -109,6 +119,15 @@ _INTRODUCTION = (
     "Classification with Imbalanced Data](https://arxiv.org/abs/2104.01459), section 5, run again. Every "
     "number and verdict here is written by `fbeta paper figures` from the result files (`reproduction/results`), a "
     "verdict by a rule that is stated with it."
+)
+_NOT_COMPARED = (
+    "**No plotted value of Figures 2 to 7.** The paper gives its results as pictures and sentences, without a table "
+    "or a number; no value was read off its curves. What is judged are the sentences; our pictures are drawn alike.",
+    "**No run of the authors.** There is no code, seed, log or weight to compare with.",
+    "**No other p.** Both data sets have one positive row in ten, as in the paper; claim 10 is about β alone.",
+    "**The gradient of F_β itself** does not exist on finitely many rows. As in the paper, the smoothed proportions "
+    "stand for the true ones: claim 11 compares with the gradient of macro soft F_β.",
+    "**No time.** The paper names its card (an RTX 2080 Ti), but no duration.",
 )
 _HOW_TO_READ = (
     f"A final score is the mean of a run’s last {LAST} epochs; a cell shows the median over repeats and "

@@ -66,5 +66,5 @@ def protocol_table() -> tuple[tuple[str, str, str], ...]:
             "not named",
             f"{run.precision} activations, 32-bit weights, statistics and losses; some runs all in fp32",
         ),
-        ("losses beside", "–", "plain BCE, tangent F_β, the paper’s q form of the surrogate"),
+        ("losses beside", "–", "plain BCE, tangent F_β, the paper’s q form of the surrogate; GCE under label noise"),
     )

@@ -9,7 +9,7 @@ from fbeta_reproduction.naming import change_name, dataset_name, full_name, medi
 from fbeta_reproduction.protocol import PAPER
 from fbeta_reproduction.results.folder import Repeats, Results
 from fbeta_reproduction.results.run_result import RunResult
-from fbeta_reproduction.verdicts.training_claims import BASE
+from fbeta_reproduction.verdicts.score_claims import BASE
 from fbeta_reproduction.write_up.blocks import Block, Bullets, DataTable, Heading, Text
 
 #: The losses that are compared, at β = 1, and their names in tables.
@@ -57,6 +57,9 @@ def _settings(results: Results, dataset: str) -> Iterator[tuple[str, dict[str, R
         if loss in COMPARED and g.run.beta in (1.0, None):
             name = "softmax twice" if twice else change_name(g.run)
             found.setdefault(name, {})[loss] = g
+    weighted = results.find(dataset, "soft-weighted", 1.0)
+    if weighted is not None:
+        found["class weights inside macro soft"] = found.get("", {}) | {"soft": weighted}
     for name, groups in sorted(found.items()):
         if len(groups) > 1:
             reached = min(g.reached for g in groups.values())
@@ -82,7 +85,7 @@ def _sentences(results: Results, settings: list[_Setting]) -> Iterator[str]:
         above = [n for n, g in soft.items() if _best({k: g[k] for k in ("surrogate", "soft")}) == "surrogate"]
         if mine:
             yield (
-                f"The surrogate is best (claim 4), {dataset_name(dataset)}: its validation F₁ is the highest in "
+                f"The surrogate is best (claim 6), {dataset_name(dataset)}: its validation F₁ is the highest in "
                 f"{sum(_best(g) == 'surrogate' for g in mine.values())} of {len(mine)} other settings, and above "
                 f"that of macro soft F₁ in {len(above)} of {len(soft)}{_after(above)}."
             )
@@ -99,7 +102,7 @@ def _sentences(results: Results, settings: list[_Setting]) -> Iterator[str]:
         at_base = [g for g in readings if abs(_above_base(g)) <= BASE]
         if readings:
             yield (
-                f"Macro soft F₁ is as accurate as the base rate (claim 5), {dataset_name(dataset)}: within "
+                f"Macro soft F₁ is as accurate as the base rate (claim 8), {dataset_name(dataset)}: within "
                 f"{fixed(BASE, 2)} of it in {len(at_base)} of {len(readings)} readings, counting the plain one"
                 f"{_after(full_name(g.run) for g in at_base)}."
             )

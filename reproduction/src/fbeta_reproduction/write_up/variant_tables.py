@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from fbeta_reproduction.naming import change_name, dataset_name, full_name, loss_name, median, score_name
-from fbeta_reproduction.protocol import PAPER, Q_REMEDY
-from fbeta_reproduction.protocol import readings as planned_readings
+from fbeta_reproduction.protocol import Q_REMEDY, kind, whole_plan
 from fbeta_reproduction.results.folder import Repeats, Results
 from fbeta_reproduction.results.survival import EARLY, early
 from fbeta_reproduction.write_up.blocks import Block, DataTable, Text
@@ -57,15 +58,14 @@ def readings(results: Results) -> list[Block]:
 
 
 def _missing(results: Results) -> list[Block]:
-    """Readings that are planned and not there."""
-    there = {(g.run.dataset, g.run.label) for g in results.groups}
-    left = [
-        f"{dataset_name(run.dataset)}: {full_name(run)}"
-        for d in PAPER
-        for run in planned_readings(d)
-        if (d, run.label) not in there
-    ]
-    return [Text(f"Not run yet: {'; '.join(left)}.")] if left else []
+    """Readings that are planned and not there, or only in some of their repeats."""
+    wanted = Counter((run.dataset, full_name(run)) for run in whole_plan() if kind(run) == "reading")
+    there = {(g.run.dataset, full_name(g.run)): len(g.results) for g in of_kind(results, "reading")}
+    left = [f"{dataset_name(d)}: {name}" for d, name in wanted if (d, name) not in there]
+    few = sum(0 < there.get(one, 0) < repeats for one, repeats in wanted.items())
+    said = [f"Not run yet: {'; '.join(left)}."] if left else []
+    said += [f"{few} of {len(wanted)} readings have fewer repeats than are planned: column n."] if few else []
+    return [Text(words) for words in said]
 
 
 def remedies(results: Results) -> list[Block]:

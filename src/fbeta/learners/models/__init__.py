@@ -4,6 +4,7 @@ import importlib.util
 from typing import Any
 
 from fbeta.learners.learner import Learner
+from fbeta.learners.resampled import SAMPLERS, Resampled
 from fbeta.spelling import import_modules, unknown
 
 
@@ -13,15 +14,25 @@ def names() -> list[str]:
 
 
 def get(name: str, **settings: Any) -> Learner:
-    """Make a learner by name; `settings` go to its class."""
+    """Make a learner by name, resampled where a sampler comes before it ("over+linear"); `settings` go to its class."""
+    sampler, plus, inside = name.partition("+")
+    if plus:
+        if sampler not in SAMPLERS:
+            raise unknown("sampler", sampler, SAMPLERS)
+        _need("imblearn", name, "imbalanced-learn")
+        return Resampled(sampler, get(inside, **settings))
     known = _known()
     if name not in known:
         raise unknown("model", name, known)
-    if importlib.util.find_spec(known[name].package) is None:
-        raise ValueError(f"{name} needs {known[name].package}: pip install {known[name].package}.")
+    _need(known[name].package, name)
     return known[name](**settings)
+
+
+def _need(package: str, name: str, sold_as: str = "") -> None:
+    if importlib.util.find_spec(package) is None:
+        raise ValueError(f"{name} needs {sold_as or package}: pip install {sold_as or package}.")
 
 
 def _known() -> dict[str, type[Learner]]:
     import_modules(__name__, __path__)
-    return dict(sorted(Learner.registry.items(), key=lambda item: item[1].rank))
+    return dict(sorted(Learner.registry.items(), key=lambda item: (item[1].rank, item[0])))

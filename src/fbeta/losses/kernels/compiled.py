@@ -1,7 +1,5 @@
 """Rows of one column whose loss and gradient a compiled kernel computes in one pass: what C and Triton share."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -92,7 +90,7 @@ class CompiledRows(PlainRows, ABC):
             return self.plain.count(squash, exact)
         return _CompiledCounted(self, sums[2:], exact)
 
-    def attach(self, value: Any, work: _CompiledWeighed | _CompiledCounted) -> Tensor:
+    def attach(self, value: Any, work: "_CompiledWeighed | _CompiledCounted") -> Tensor:
         """A loss that is known already, with the gradient of the work that computed it."""
         dtype = self.dtype
         loss = value.to(dtype) if isinstance(value, Tensor) else torch.scalar_tensor(value, dtype=dtype)

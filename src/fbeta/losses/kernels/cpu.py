@@ -62,7 +62,25 @@ class CpuRows(CompiledRows):
         else:
             counts = 2 if kernel == "linear" else soft
             function, parameters = _library().fbeta_tangent, (*numbers, factor, counts)
-        return self._call(function, grad, parameters), grad
+        z, y, w, ignore = self.z, self.y, self.w, self.ignore_index
+        sums = SUMS()
+        rows = _Input(
+            z.data_ptr(),
+            y.data_ptr(),
+            None if w is None else w.data_ptr(),
+            None if grad is None else grad.data_ptr(),
+            z.numel(),
+            0 if ignore is None else ignore,
+            LOGITS[z.dtype],
+            TARGETS[y.dtype],
+            ignore is not None,
+            self.check,
+            torch.get_num_threads(),
+        )
+        function(byref(rows), (c_double * len(parameters))(*parameters), sums)
+        if sums[6]:
+            check_values(z, y, w, ignore)  # says what is wrong
+        return sums[:6], grad
 
     def _blend(
         self, first: Any, second: Any, share: float, soft: bool, factor: float, gradient: bool
@@ -83,27 +101,6 @@ class CpuRows(CompiledRows):
         """Multiply in place, unless by 1."""
         factor = float(by)
         return gradient if factor == 1.0 else gradient.mul_(factor)
-
-    def _call(self, function: Any, grad: Tensor | None, numbers: Any) -> list[float]:
-        z, y, w, ignore = self.z, self.y, self.w, self.ignore_index
-        sums, params = SUMS(), (c_double * len(numbers))(*numbers)
-        rows = _Input(
-            z.data_ptr(),
-            y.data_ptr(),
-            None if w is None else w.data_ptr(),
-            None if grad is None else grad.data_ptr(),
-            z.numel(),
-            0 if ignore is None else ignore,
-            LOGITS[z.dtype],
-            TARGETS[y.dtype],
-            ignore is not None,
-            self.check,
-            torch.get_num_threads(),
-        )
-        function(byref(rows), params, sums)
-        if sums[6]:
-            check_values(z, y, w, ignore)  # says what is wrong
-        return sums[:6]
 
 
 def available() -> bool:

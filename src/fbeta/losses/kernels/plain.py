@@ -5,8 +5,6 @@ count (`count`, for losses of a whole set). Both answers hold sums that ranks ca
 double precision, and turn into a loss with a gradient once the sums of all ranks are known.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -65,7 +63,7 @@ class PlainRows:
         self.batch, self.columns = batch, columns
 
     @property
-    def plain(self) -> PlainRows:
+    def plain(self) -> "PlainRows":
         """The same rows in plain torch."""
         return self
 
@@ -74,7 +72,7 @@ class PlainRows:
         """The type of a loss: at least single precision."""
         return self.batch.logits.dtype
 
-    def weigh(self, elements: Elements, counting: Decisions | None = None, factor: float = 1.0) -> Weighed:
+    def weigh(self, elements: Elements, counting: Decisions | None = None, factor: float = 1.0) -> "Weighed":
         """What the rows cost. `factor` is what the gradient will be multiplied with, as far as that is known."""
         z, y, w = self.batch
         mass = w.detach().sum()
@@ -86,7 +84,7 @@ class PlainRows:
         found = None if counting is None else self.cells_of(counting, z.detach()).detach()
         return Weighed(w * elements(z, y), mass, found)
 
-    def count(self, squash: Decisions, exact: bool = False) -> Counted:
+    def count(self, squash: Decisions, exact: bool = False) -> "Counted":
         """What the rows count, `squash` being how a logit becomes a decision; `exact`: in double precision."""
         rows, unit = self, 1.0
         if exact:

@@ -4,14 +4,12 @@ import inspect
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, Self, get_type_hints
+from typing import Any, Literal
 
 from fbeta.metrics import Anchors, Confusion, Custom, FBeta, Metric, Pole, as_metric, check_prevalence
 from fbeta.numerals import clean, short
-from fbeta.plain_data import from_plain
 from fbeta.report.explain import sentences
-from fbeta.report.explain.population import SEPARATIONS, OperatingPoint, Population, point, population
-from fbeta.report.explain.sentences import BestRule, Condition
+from fbeta.report.explain.population import SEPARATIONS, point, population
 
 #: Operating points of the table, from few positives to many.
 EXAMPLES = ((0.01, 0.4), (0.05, 0.7), (0.1, 0.8), (0.2, 0.9), (0.5, 0.98))
@@ -28,7 +26,6 @@ class LossVerdict:
     why: str
 
 
-@dataclass(frozen=True)
 class Explanation:
     """Everything that `fbeta explain` says about a metric, as plain data.
 
@@ -40,23 +37,32 @@ class Explanation:
     ('pencil', (0.0, 0.2, 0.0), True)
     """
 
-    metric: Metric
-    prevalence: float
-    about: str
-    formula: str
-    numbers: str
-    kind: Kind
-    level_lines: str
-    pole: tuple[float, float] | None
-    anchors: tuple[float, float] | None
-    slope: float | None
-    conditions: tuple[Condition, ...]
-    rule: BestRule
-    half: str
-    points: tuple[OperatingPoint, ...]
-    populations: tuple[Population, ...]
-    training: tuple[LossVerdict, ...]
-    siblings: tuple[tuple[float, float], ...]
+    def __init__(self, metric: Metric, prevalence: float) -> None:
+        anchors, unanchored, pole = None, "", metric.pole(prevalence)
+        try:
+            anchors = metric.anchors(prevalence)
+        except ValueError as error:
+            unanchored = clean(str(error))
+        numbers, points = sentences.formula(metric), [point(metric, u, t, prevalence) for u, t in EXAMPLES]
+        populations = [population(metric, prevalence, d) for d in SEPARATIONS]
+        finite = anchors is not None and not anchors.at_infinity
+        self.metric, self.prevalence, self.about = metric, prevalence, _about(metric)
+        self.formula = metric.formula or numbers
+        self.numbers = numbers if fields(metric) and numbers != metric.formula != "" else ""
+        self.kind, self.level_lines = _level_lines(metric, prevalence, anchors, pole)
+        self.pole = (pole.x, pole.y) if pole is not None and not pole.at_infinity else None
+        self.anchors = (anchors.negative, anchors.positive) if anchors is not None and finite else None
+        self.slope = anchors.slope if anchors is not None and not finite else None
+        self.conditions = sentences.conditions(metric, anchors, populations[1].best, prevalence)
+        self.rule = sentences.best_rule(points, prevalence)
+        self.half = sentences.half(populations)
+        self.points, self.populations = points, populations
+        self.training = _training(metric, prevalence, unanchored, self.kind == "parallel")
+        betas = (0.5, 1.0, 2.0, 3.0) if isinstance(metric, FBeta) else ()
+        self.siblings = [(beta, FBeta(beta).anchors(prevalence).negative) for beta in betas]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Explanation) and vars(self) == vars(other)
 
     @property
     def spec(self) -> str:
@@ -70,15 +76,13 @@ class Explanation:
 
     def to_json(self) -> str:
         """Write as JSON, the metric as its spec."""
-        return json.dumps(asdict(self) | {"metric": self.spec}, indent=1, allow_nan=False)
+        return json.dumps(vars(self) | {"metric": self.spec}, indent=1, allow_nan=False, default=asdict)
 
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read back what `to_json` wrote; a metric made from a function has no spec to read."""
+    @staticmethod
+    def from_json(text: str) -> "Explanation":
+        """Read back what `to_json` wrote: all follows from the first two; a function as metric has no spec to read."""
         data = json.loads(text)
-        hints = get_type_hints(cls) | {"metric": str}
-        given = {name: from_plain(hint, data[name], name) for name, hint in hints.items()}
-        return cls(**given | {"metric": as_metric(given["metric"])})
+        return explain(data["metric"], data["prevalence"])
 
 
 def explain(metric: Metric | str | Callable[[Any, Any, Any, Any], Any], prevalence: float) -> Explanation:
@@ -95,38 +99,7 @@ def explain(metric: Metric | str | Callable[[Any, Any, Any, Any], Any], prevalen
 
     Reference: [lee2021], sections 3 and 4
     """
-    m, p = as_metric(metric), check_prevalence(prevalence)
-    anchors, unanchored = None, ""
-    try:
-        anchors = m.anchors(p)
-    except ValueError as error:
-        unanchored = clean(str(error))
-    pole = m.pole(p)
-    points = tuple(point(m, u, t, p) for u, t in EXAMPLES)
-    populations = tuple(population(m, p, d) for d in SEPARATIONS)
-    kind, lines = _level_lines(m, p, anchors, pole)
-    numbers = sentences.formula(m)
-    finite = anchors is not None and not anchors.at_infinity
-    betas = (0.5, 1.0, 2.0, 3.0) if isinstance(m, FBeta) else ()
-    return Explanation(
-        metric=m,
-        prevalence=p,
-        about=_about(m),
-        formula=m.formula or numbers,
-        numbers=numbers if fields(m) and numbers != m.formula != "" else "",
-        kind=kind,
-        level_lines=lines,
-        pole=(pole.x, pole.y) if pole is not None and not pole.at_infinity else None,
-        anchors=(anchors.negative, anchors.positive) if anchors is not None and finite else None,
-        slope=anchors.slope if anchors is not None and not finite else None,
-        conditions=sentences.conditions(m, anchors, populations[1].best, p),
-        rule=sentences.best_rule(points, p),
-        half=sentences.half(populations),
-        points=points,
-        populations=populations,
-        training=_training(m, p, unanchored, kind == "parallel"),
-        siblings=tuple((beta, FBeta(beta).anchors(p).negative) for beta in betas),
-    )
+    return Explanation(as_metric(metric), check_prevalence(prevalence))
 
 
 def _about(m: Metric) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -33,8 +32,7 @@ CUTS = {"best cut": (2, "p c2"), "cut at ½": (0, "p c5")}
 STRAIGHT = {"pencil": "lines through the pole", "parallel": "parallel lines"}
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(NamedTuple):
     """A line with a name and a role, one of `LOOKS`."""
 
     label: str

@@ -1,6 +1,6 @@
 """What an explanation says, in order and as plain text, and how the terminal shows it; the page says the same."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -11,8 +11,7 @@ from fbeta.report.explain import Explanation
 from fbeta.report.explain.population import OperatingPoint
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """A table whose first `left` columns are words and the others numbers; without a head, a list of facts."""
 
     title: str

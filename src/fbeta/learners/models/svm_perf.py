@@ -1,0 +1,70 @@
+"""SVM^perf: a linear support vector machine for a metric."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fbeta.learners.crossfit import Array
+from fbeta.learners.cutting_planes import LinearSVM, fit_linear
+from fbeta.learners.learner import Fitted, Goal, Learner, Rows, Tick
+from fbeta.learners.network import WEIGHTS, Network
+from fbeta.metrics import Accuracy, Metric
+
+
+@dataclass(frozen=True)
+class SVMPerf(Learner):
+    """SVM^perf: a linear model by the multivariate hinge of the metric, or as the ordinary SVM by that of the error.
+
+    - `C`, `intercept`, `tolerance`, `passes`: of `fbeta.learners.cutting_planes.fit_linear`.
+
+    Every column of `y` is trained for the metric of its own.
+
+    Reference: [joachims2005]
+    """
+
+    name, package, rank, usual = "svm-perf", "numpy", 0, False
+    draws = True
+    losses, files, steps = ("multivariate-hinge", "hinge"), (WEIGHTS,), 10
+
+    C: float = 1.0
+    intercept: float = 1.0
+    tolerance: float = 1e-3
+    passes: int = 1000
+
+    def fit_folds(
+        self, rows: Rows, goal: Goal, losses: Sequence[str], *, seed: int = 0, tick: Tick = lambda done: None
+    ) -> dict[str, Fitted]:
+        """Train each loss on all rows and on all but each fold."""
+        return {loss: self._fitted(rows, Accuracy() if loss == "hinge" else goal.metric) for loss in losses}
+
+    @classmethod
+    def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Network:
+        """A fitted model: one layer, as a file keeps it."""
+        return Network.read(about, files)
+
+    def _fitted(self, rows: Rows, metric: Metric) -> Fitted:
+        began = time.perf_counter()
+        fit = partial(self.fit_columns, metric)
+        found, whole = rows.cross_fit(fit, lambda model, X: _network(model)(X))
+        passes, gap = max(svm.passes for svm in whole), max(svm.gap for svm in whole)
+        remark = f"stopped after {passes} passes, {gap:.2g} from its optimum" if gap > self.tolerance else ""
+        if min(svm.gain for svm in whole) <= self.tolerance:
+            remark = "found nothing better than w = 0: where rows overlap so much, the bound of the metric says nothing"
+        seconds, models = time.perf_counter() - began, map(_network, found.models)
+        return Fitted(found.scores, _network(whole), tuple(models), rounds=passes, seconds=seconds, remark=remark)
+
+    def fit_columns(self, metric: Metric, X: Any, y: Array, weight: Array | None) -> list[LinearSVM]:
+        """One model for each column of y."""
+        options: dict[str, Any] = {"C": self.C, "intercept": self.intercept}
+        options |= {"tolerance": self.tolerance, "passes": self.passes}
+        return [fit_linear(X, column, metric, weight, **options) for column in y.T]
+
+
+def _network(columns: Sequence[LinearSVM]) -> Network:
+    return Network((np.stack([svm.weight for svm in columns], 1),), (np.array([svm.bias for svm in columns]),))
