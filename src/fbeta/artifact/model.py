@@ -89,7 +89,6 @@ class Model:
             self.decision.explain(),
             f"These out-of-fold rows also chose {chose}when to stop, so the score is a little optimistic; what "
             "`fbeta compare` says comes from rows that had no part in any choice.",
-            self.cut.warning or "",
             about["collapse"] and f"Without that cut it {about['collapse']}.",
         ]
         return "\n".join(line for line in lines if line)

@@ -5,6 +5,7 @@ import itertools
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -14,6 +15,7 @@ from polars.io.plugins import register_io_source
 
 from fbeta.artifact.model import Model, New
 from fbeta.data import get, is_path, load_table
+from fbeta.decisions import Prevalence, Sketch
 from fbeta.learners.crossfit import Array
 from fbeta.metrics import Confusion
 from fbeta.tables import TableError, stream
@@ -34,7 +36,8 @@ PROBABILITY, DECISION = "probability", "decision"
 class Predicted(NamedTuple):
     """What was written: rows, and those that were called positive; `counts` where the target was there to compare.
 
-    `notes` say what is unusual about the file that was read.
+    `notes` say what is unusual about the file that was read; `population` is the share of positives that was decided
+    for, where that was asked.
 
     >>> Predicted(rows=10, positives=2).counts is None
     True
@@ -44,6 +47,7 @@ class Predicted(NamedTuple):
     positives: int
     counts: Confusion | None = None
     notes: tuple[str, ...] = ()
+    population: Prevalence | None = None
 
 
 def predict(
@@ -55,6 +59,7 @@ def predict(
     new: New = "error",
     cut: float | None = None,
     score: bool = False,
+    adapt: bool | float = False,
     delimiter: str | None = None,
     tick: Callable[[int], None] = lambda rows: None,
 ) -> Predicted:
@@ -63,7 +68,9 @@ def predict(
     `source` is a file of any format that `fbeta.data` reads, or the name of a set. `out` is a file ending in .csv,
     .tsv, .parquet, .arrow or .feather, there whole or not at all; None is the standard output. `cut` is a probability
     to decide at in place of the model's own. With `score` the decisions are compared with the model's target in the
-    same file. `tick` is told how many rows are done.
+    same file. With `adapt` the model first follows the population (see `Decision.adapt`): to a share of positives that
+    is given, or to what a first pass over the rows finds, which takes no more memory. `tick` is told how many rows are
+    done.
 
     >>> import tempfile
     >>> from fbeta.comparison.run import fit
@@ -81,6 +88,10 @@ def predict(
         if to.suffix.casefold() not in (*SINKS, *TEXT):
             raise OutputError(f"cannot write {to}: end its name in {', '.join([*TEXT[:2], *SINKS])}.")
         check_output(to, source if is_path(source) else None)
+    population = None
+    if adapt is not False:
+        model = _adapted(model, source, adapt, new, delimiter)
+        (population,) = model.decision.prevalences
     notes: list[str] = []
     pieces = _pieces(model, source, tuple(dict.fromkeys(keep)), score, delimiter, notes.append)
     with contextlib.closing(pieces), naming(to or "the standard output"), _writer(to) as write:
@@ -95,7 +106,20 @@ def predict(
                 held = ~np.isnan(truth)
                 counts += [float(x) for x in Confusion.from_predictions(called[held] * 1.0, truth[held])]
             tick(rows)
-    return Predicted(rows, positives, Confusion(*counts.tolist()) if score else None, tuple(notes))
+    return Predicted(rows, positives, Confusion(*counts.tolist()) if score else None, tuple(notes), population)
+
+
+def _adapted(model: Model, source: str | Path, adapt: bool | float, new: New, delimiter: str | None) -> Model:
+    """The model for the share of positives of some rows; all that is kept of them is a sketch of probabilities."""
+    if adapt is not True:
+        return replace(model, decision=model.decision.adapt(at_prevalence=adapt))
+    if str(source) == "-":
+        raise TableError("adapting reads the rows twice, which the standard input does not allow: name a file.")
+    sketch = Sketch()
+    with contextlib.closing(_pieces(model, source, (), False, delimiter, lambda note: None)) as pieces:
+        for features, _, _ in pieces:
+            sketch = sketch.add(model.of_features(features, new))
+    return replace(model, decision=model.decision.adapt(sketch))
 
 
 def _pieces(

@@ -29,6 +29,12 @@ def predict(
     cut: Annotated[
         float | None, typer.Option(help="Decide at this probability, not at the model's own, as `fbeta tune` found.")
     ] = None,
+    adapt: Annotated[
+        bool, typer.Option("--adapt", help="Follow the share of positives of these rows, found without their target.")
+    ] = False,
+    at_prevalence: Annotated[
+        float | None, typer.Option(help="Follow the share of positives where it is known, such as 0.02.")
+    ] = None,
     score: Annotated[bool, typer.Option("--score", help="Compare with the target column of DATA.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -46,9 +52,9 @@ def predict(
             artifact.check_output(to, model)
         held = artifact.load(model)
         with progress("predicting", "rows") as tick:
-            done = artifact.predict(
-                held, source, to, keep=kept, new=new, cut=cut, score=score, tick=lambda rows: tick(rows, 0)
-            )
+            share = adapt if at_prevalence is None else at_prevalence
+            how: dict[str, Any] = {"keep": kept, "new": new, "cut": cut, "score": score, "adapt": share}
+            done = artifact.predict(held, source, to, **how, tick=lambda rows: tick(rows, 0))
         facts: dict[str, Any] = {"rows": done.rows, "positives": done.positives, "written": out}
         facts["notes"] = list(done.notes)
         said = [*done.notes, f"{done.rows:,} rows, {done.positives:,} called {held.target} {held.positive!r}."]
@@ -57,6 +63,9 @@ def predict(
             value = float(held.metric(counts))
             facts |= {"metric": str(held.metric), "score": value, "counts": [float(x) for x in counts]}
             said.append(f"{title(held.metric)} {fixed(value)}: {cells(counts)}.")
+        if done.population is not None:
+            facts["population"] = done.population.to_dict()
+            said.append(done.population.explain())
         if as_json:
             echo_json(facts)
             return

@@ -75,7 +75,7 @@ Known = tuple[Platt, ...] | None
 
 def decision_for(scores: Array, y: NDArray[np.int64], known: Known, metric: Metric, rule: str) -> Decision:
     """How a method decides: its loss may imply probabilities, else these out-of-fold rows calibrate its scores."""
-    return Decision.fit(scores, y, metric, kind="logit", rule=rule, calibration=known or "platt")
+    return Decision.fit(scores, y, metric, kind="logit", rule=rule, calibration=known or "auto")
 
 
 def held_score(

@@ -1,9 +1,11 @@
 """How to decide by a metric: the exact best cut, rules that do better with few positives, calibrated decisions."""
 
 from fbeta.decisions import rules
-from fbeta.decisions.calibration import Platt
+from fbeta.decisions.calibration import Calibrator, Platt
+from fbeta.decisions.calibration_choice import calibrate
 from fbeta.decisions.decision import Decision
 from fbeta.decisions.interval import Interval
+from fbeta.decisions.prevalence import Prevalence
 from fbeta.decisions.rows import decide_rows, row_scores, size_weights
 from fbeta.decisions.rules import Rule, as_rule
 from fbeta.decisions.sketch import Sketch
@@ -12,6 +14,6 @@ from fbeta.decisions.threshold import Threshold
 from fbeta.decisions.tuning import tune
 
 __all__ = [
-    "Decision", "Interval", "Platt", "Rule", "Sketch", "Steps", "Threshold", "as_rule", "curve", "decide_rows",
-    "row_scores", "rules", "size_weights", "tune",
+    "Calibrator", "Decision", "Interval", "Platt", "Prevalence", "Rule", "Sketch", "Steps", "Threshold", "as_rule",
+    "calibrate", "curve", "decide_rows", "row_scores", "rules", "size_weights", "tune",
 ]  # fmt: skip

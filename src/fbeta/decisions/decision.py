@@ -2,40 +2,41 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fbeta.decisions.calibration import Platt, logit, sigmoid
+from fbeta.decisions.calibration import Calibrator, logit, sigmoid
+from fbeta.decisions.calibration_choice import calibrate_columns
 from fbeta.decisions.classes import Gains, best_gains
 from fbeta.decisions.inputs import KINDS, Vector, read_array, read_kind
+from fbeta.decisions.kept_rows import KeptRows
+from fbeta.decisions.prevalence import Prevalence, check_seen
 from fbeta.decisions.rules import Constant, Rule
 from fbeta.decisions.rules.constant import USUAL
-from fbeta.decisions.steps import Steps, count_columns
+from fbeta.decisions.sketch import Sketch
+from fbeta.decisions.steps import count_columns
 from fbeta.decisions.threshold import Threshold
 from fbeta.decisions.tuning import tune
-from fbeta.metrics import Metric, as_metric, title
+from fbeta.metrics import Metric, as_metric, check_prevalence, title
 from fbeta.numerals import between, fixed, short
 
-#: What rising scores are worth at least, in log odds per standard deviation: scores without any use keep their order.
-FLAT = 1e-6
 #: Log odds that stand for a cut that calls all or none, where a margin must be finite.
 FAR = 1e9
-#: No slope and no offset that was learnt comes near; log odds stay finite.
-MOST = 1e100
 
 
 @dataclass(frozen=True, eq=False)
 class Decision:
     r"""How scores become probabilities and decisions, learned from rows that the model did not see.
 
-    .. math:: p = \operatorname{sigmoid}(a x + b), \qquad \text{positive where } p \ge c
+    .. math:: p = \operatorname{sigmoid} g(s), \qquad \text{positive where } p \ge c
 
-    x is the score itself, or its logit if scores are probabilities; `calibration` holds a and b, `cuts` holds c and
-    what is known about it (a `Threshold` of probabilities), one of each per column. Among several classes that
-    exclude each other the one with the largest value to the metric is called, see `Gains`.
+    `calibration` is g, a rising curve of log odds, `cuts` holds c and what is known about it (a `Threshold` of
+    probabilities), one of each per column. Among several classes that exclude each other the one with the largest
+    value to the metric is called, see `Gains`. `kept` are the labelled rows in short, from which `adapt` chooses the
+    cuts again for a population with another share of positives; what it found is in `prevalences`.
 
     Shape: fitted on scores ``(n,)`` it takes and gives ``(n,)``, fitted on ``(n, K)`` it takes and gives ``(n, K)``.
 
@@ -49,11 +50,13 @@ class Decision:
     """
 
     kind: str
-    calibration: tuple[Platt, ...]
+    calibration: tuple[Calibrator, ...]
     cuts: tuple[Threshold, ...]
     metric: Metric | None = None
     gains: Gains | None = None
     several: bool = False
+    kept: KeptRows | None = None
+    prevalences: tuple[Prevalence, ...] = ()
 
     @classmethod
     def fit(
@@ -65,7 +68,7 @@ class Decision:
         *,
         kind: str | None = None,
         rule: Rule | str = "shrunk",
-        calibration: str | Sequence[Platt] = "platt",
+        calibration: str | Sequence[Calibrator] = "auto",
         average: str = "macro",
         exclusive: bool = False,
         **constraints: Any,
@@ -74,8 +77,8 @@ class Decision:
 
         - `kind`, `rule`: as in `tune`; the rule "own" is the model's own boundary, a logit of 0 or a probability of ½.
           `constraints`: `subject_to`, `budget` and `prevalence` of `tune`.
-        - `calibration`: "platt" learns it from the rows, "none" takes probabilities and logits as they are; or what
-          is known already, one `Platt` per column.
+        - `calibration`: "auto" learns it from the rows, in the form that their log loss asks for (see `calibrate`),
+          "platt" a line; "none" takes probabilities and logits as they are; or what is known, one `Platt` per column.
         - `average`: each column has its own cut ("macro"), or all share one, for the pooled counts ("micro").
         - `exclusive`: the columns are classes, of which each row has exactly one.
 
@@ -89,23 +92,23 @@ class Decision:
         s, y = (s, y) if several else (s[:, None], y[:, None])
         kind = read_kind(kind, float(s.min()), float(s.max()), matters=True)
         goal, w = as_metric(metric), None if weight is None else read_array("weight", weight)
-        platts = _calibrated(calibration, s, y, w, kind)
-        made = cls(kind, platts, (), goal, None, True)
+        curves = calibrate_columns(calibration, s, y, w, kind)
+        made = cls(kind, curves, (), goal, None, True)
         p = made.probability(s)
         own = isinstance(rule, str) and rule == "own"
         if exclusive and not own:  # boundaries against the rest do not say which class to call
             p = _normalised(p)
             gains = best_gains(p, y.astype(np.float64), goal, w, rule)
-            return cls(kind, platts, _cuts_of_classes(gains, p, y, goal, w), goal, gains, True)
+            return cls(kind, curves, _cuts_of_classes(gains, p, y, goal, w), goal, gains, True)
         if average == "micro" and not own:  # one cut for all columns: what micro averages pool
             wide = None if w is None else np.repeat(w, s.shape[1])
             cut = tune(p.ravel(), y.ravel(), goal, wide, kind="probability", rule=rule, **constraints)
-            return cls(kind, platts, (cut,) * s.shape[1], goal, None, several)
+            return cls(kind, curves, (cut,) * s.shape[1], goal, None, several)
         cuts = []
-        for platt, column, truth in zip(platts, p.T, y.T, strict=True):
-            each = _own(platt, kind) if own else rule
+        for curve, column, truth in zip(curves, p.T, y.T, strict=True):
+            each = _own(curve, kind) if own else rule
             cuts.append(tune(column, truth, goal, w, kind="probability", rule=each, **constraints))
-        return cls(kind, platts, tuple(cuts), goal, None, several)
+        return cls(kind, curves, tuple(cuts), goal, None, several, KeptRows.of(s, cuts, constraints))
 
     @property
     def cut(self) -> Threshold:
@@ -118,10 +121,9 @@ class Decision:
         s = read_array("scores", scores, np.float64)
         if self.several and s.shape[-1:] != (len(self.calibration),):
             raise ValueError(f"There are {len(self.calibration)} columns; got scores of shape {s.shape}.")
-        lines = np.array([(c.slope, c.offset) for c in self.calibration])
-        slope, offset = lines.T if self.several else lines[0]
-        found: Vector = slope * (logit(s) if self.kind == "probability" else s) + offset
-        return found
+        if not self.several:
+            return self.calibration[0].log_odds(s)
+        return np.stack([curve.log_odds(s[..., k]) for k, curve in enumerate(self.calibration)], axis=-1)
 
     def probability(self, scores: Any) -> Vector:
         """Calibrated probabilities; those of classes that exclude each other sum to one."""
@@ -160,11 +162,99 @@ class Decision:
         found: Vector = np.where(called, np.maximum(margin, tiny), np.minimum(margin, -tiny))
         return found
 
-    def explain(self) -> str:
-        """One sentence per column: where it cuts, and what the rows that it was fitted on say of that.
+    def adapt(self, scores: Any = None, *, at_prevalence: Any = None) -> Self:
+        r"""Follow the population: a decision for rows with another share of positives, found without labels.
 
-        >>> print(Decision.fit([0.9, 0.8, 0.3, 0.1] * 9, [1, 1, 0, 0] * 9, "f1", kind="probability").explain())
-        Positive from a probability of 0.507 on: F₁ 1.000 on the rows that chose the cut (95 % interval 0.901 to 1.000).
+        .. math:: \log\frac{p'}{1 - p'} = \log\frac{p}{1 - p} + \log\frac{\pi'/(1-\pi')}{\pi/(1-\pi)}
+
+        The share π' is estimated from the scores of new rows, see `find_prevalence`. Where it did not move by more
+        than chance, nothing changes; else all probabilities move, and the cut is chosen again by the same rule and
+        under the same constraints, for labelled rows weighed to that share. `moved`, `prevalence`, `remark` and
+        `explain` say what was found. It takes the scores of each class for unchanged, and says so where they are not.
+
+        - `scores`: of at least 50 new rows, as `decide` takes them; or, for one column, a `Sketch` of their
+          probabilities by this decision.
+        - `at_prevalence`: the share, where it is known, in place of scores; one number, or one per column. It also
+          corrects a model and a cut that come from resampled or weighted rows.
+
+        >>> rng = np.random.default_rng(0)
+        >>> y = rng.random(4000) < 0.1
+        >>> d = Decision.fit(rng.normal(2 * y), y, "f1", kind="score")
+        >>> new = d.adapt(rng.normal(2 * (rng.random(4000) < 0.4)))
+        >>> new.moved, abs(new.prevalence - 0.4) < 0.03, new.cut.value > d.cut.value
+        (True, True, True)
+        >>> d.adapt(at_prevalence=0.02).prevalence
+        0.02
+
+        Reference: [saerens2002]
+        """
+        if self.kept is None:
+            raise ValueError(
+                "adapt moves the share of positives of columns that were cut one by one; classes that exclude each "
+                "other, cuts for pooled counts (micro) and cuts made by hand have none."
+            )
+        if (scores is None) == (at_prevalence is None):
+            raise ValueError("adapt takes scores of new rows, or at_prevalence=, the share of positives among them.")
+        columns = range(len(self.cuts))
+        if at_prevalence is not None:
+            shares = np.broadcast_to(np.asarray(at_prevalence, dtype=np.float64), len(self.cuts))
+            found = [self.kept.given(k, check_prevalence(float(shares[k]))) for k in columns]
+        else:
+            odds, weight = self._new_rows(scores)
+            found = [self.kept.find(k, odds[:, k], weight, self.cuts[k], self._raised(k)) for k in columns]
+        curves, cuts = list(self.calibration), list(self.cuts)
+        for k, population in enumerate(found):
+            here = self.kept.share(k) if self.cuts[k].prevalence is None else self.cuts[k].prevalence
+            if (population.value, population.raised) != (here, self._raised(k)):
+                curves[k] = curves[k].raised(population.raised - self._raised(k))
+                cuts[k] = self.kept.cut(k, population, self.cuts[k])
+        return replace(self, calibration=tuple(curves), cuts=tuple(cuts), prevalences=tuple(found))
+
+    def _new_rows(self, scores: Any) -> tuple[Vector, Vector | None]:
+        """Log odds ``(n, K)`` of new rows, and how many of each there are."""
+        if isinstance(scores, Sketch):
+            if len(self.cuts) > 1 or scores.kind != "probability":
+                raise ValueError("adapt takes a Sketch of probabilities, for a decision of one column.")
+            p, count = scores.rows
+            return logit(p)[:, None], count
+        s = read_array("scores", scores, np.float64)
+        if s.ndim != 1 + self.several:
+            raise ValueError(f"scores must be {'(n, K)' if self.several else '(n,)'}; got {s.shape}.")
+        for column, seen in zip(s.T if self.several else [s], self.kept.seen if self.kept else (), strict=True):
+            check_seen(seen, column, np.ones(column.size))
+        odds = self.log_odds(s)
+        return (odds if self.several else odds[:, None]), None
+
+    def _raised(self, column: int) -> float:
+        return self.prevalences[column].raised if self.prevalences else 0.0
+
+    @property
+    def moved(self) -> bool:
+        """Whether `adapt` found another share of positives, in any column."""
+        return any(population.moved for population in self.prevalences)
+
+    @property
+    def prevalence(self) -> Any:
+        """The share of positives that is decided for: a number, or one per column; None where it is not known."""
+        if not self.prevalences and self.kept is None:
+            return None
+        found = [p.value for p in self.prevalences]
+        if not found and self.kept is not None:
+            known = [self.kept.share(k) for k in range(len(self.cuts))]
+            found = [k if c.prevalence is None else float(c.prevalence) for k, c in zip(known, self.cuts, strict=True)]
+        return np.array(found) if self.several else found[0]
+
+    @property
+    def remark(self) -> str | None:
+        """What speaks against what `adapt` found, in words, or None."""
+        said = [(k, p.remark) for k, p in enumerate(self.prevalences) if p.remark is not None]
+        return " ".join(f"Column {k}: {text}" if self.several else text for k, text in said) or None
+
+    def explain(self) -> str:
+        """Per column: where it cuts, what the rows that it was fitted on say of that, and what `adapt` found.
+
+        >>> print(Decision.fit([0.9, 0.8, 0.3, 0.1] * 10, [1, 1, 0, 0] * 10, "f1", kind="probability").explain())
+        Positive from a probability of 0.507 on: F₁ 1.000 on the rows that chose the cut (95 % interval 0.911 to 1.000).
         """
         said = []
         for k, cut in enumerate(self.cuts):
@@ -176,17 +266,21 @@ class Decision:
                 ends = "" if sure is None else f" (95 % interval {between(*sure.score)})"
                 known = f": {title(cut.metric)} {fixed(cut.score)} on the rows that chose the cut{ends}"
             said.append(f"Column {k}: {where}{known}." if self.several else f"{where.capitalize()}{known}.")
+            said += [cut.warning] if cut.warning else []
+            said += [self.prevalences[k].explain()] if self.prevalences else []
         return "\n".join(said)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {
             "kind": self.kind,
-            "calibration": [{"slope": c.slope, "offset": c.offset} for c in self.calibration],
+            "calibration": [curve.to_dict() for curve in self.calibration],
             "cuts": [cut.to_dict() for cut in self.cuts],
             "metric": None if self.metric is None else str(self.metric),
             "gains": None if self.gains is None else [self.gains.gain.tolist(), self.gains.offset.tolist()],
             "several": self.several,
+            "kept": None if self.kept is None else self.kept.to_dict(),
+            "prevalences": [population.to_dict() for population in self.prevalences],
         }
 
     @classmethod
@@ -194,49 +288,32 @@ class Decision:
         """Read `to_dict` back; ValueError for anything else. A user's function as metric comes back as None."""
         try:
             kind, several = str(data["kind"]), bool(data["several"])
-            of_logits = kind == "probability"
-            lines = [(float(c["slope"]), float(c["offset"])) for c in data["calibration"]]
+            curves = tuple(Calibrator.from_dict(c) for c in data["calibration"])
             cuts = tuple(Threshold.from_dict(c) for c in data["cuts"])
             gains = data.get("gains")
             values = None if gains is None else Gains(*(np.array(x, dtype=np.float64) for x in gains))
+            held, found = data.get("kept"), data.get("prevalences", ())
+            kept = None if held is None else KeptRows.from_dict(held)
+            prevalences = tuple(map(Prevalence.from_dict, found))
         except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"this is no decision ({error!r:.80})") from error
-        if kind not in KINDS or len(lines) != len(cuts) or not cuts or (len(cuts) > 1 and not several):
+        if kind not in KINDS or len(curves) != len(cuts) or not cuts or (len(cuts) > 1 and not several):
             raise ValueError("its decision is incomplete")
-        if not all(0 <= a <= MOST and abs(b) <= MOST for a, b in lines):
-            raise ValueError("its calibration is no rising line")
+        if any(curve.of_logits != (kind == "probability") for curve in curves):
+            raise ValueError("its calibration is for other scores")
+        if len(prevalences) not in (0, len(cuts)) or (kept is not None and len(kept.rows) != len(cuts)):
+            raise ValueError("the rows it kept are of other columns")
         if any(np.ndim(cut.value) or math.isnan(cut.value) for cut in cuts):
             raise ValueError("its cut is no number")
         if values is not None and not (several and values.gain.shape == values.offset.shape == (len(cuts),)):
             raise ValueError("its gains do not fit its classes")
-        platts = tuple(Platt(a, b, of_logits) for a, b in lines)
-        return cls(kind, platts, cuts, cuts[0].metric, values, several)
+        return cls(kind, curves, cuts, cuts[0].metric, values, several, kept, prevalences)
 
 
-def _own(platt: Platt, kind: str) -> Constant:
+def _own(curve: Calibrator, kind: str) -> Constant:
     if kind not in USUAL:
         raise ValueError("Scores of kind 'score' have no boundary of their own; use another rule.")
-    return Constant(float(platt(USUAL[kind])))
-
-
-def _calibrated(
-    calibration: str | Sequence[Platt], s: Vector, y: NDArray[Any], w: NDArray[Any] | None, kind: str
-) -> tuple[Platt, ...]:
-    of_logits = kind == "probability"
-    if not isinstance(calibration, str):
-        return tuple(Platt(c.slope, c.offset, of_logits) for c in calibration)
-    if calibration == "none":
-        if kind == "score":
-            raise ValueError("Scores of kind 'score' are no probabilities yet; use calibration='platt'.")
-        return (Platt(1.0, 0.0, of_logits),) * len(s.T)
-    if calibration != "platt":
-        raise ValueError(f"calibration must be 'platt', 'none' or a Platt per column; got {calibration!r}.")
-    found = []
-    for column, target in zip(s.T, y.T, strict=True):
-        platt = Platt.fit(Steps.of(column, target, w, kind=kind))
-        spread = float(np.std(logit(column) if of_logits else column))
-        found.append(Platt(max(platt.slope, FLAT / max(spread, FLAT)), platt.offset, of_logits))
-    return tuple(found)
+    return Constant(float(curve(USUAL[kind])))
 
 
 def _cuts_of_classes(

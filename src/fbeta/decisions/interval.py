@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fbeta.decisions.inputs import Vector
 from fbeta.decisions.problem import Problem
-from fbeta.decisions.steps import Steps, score_cells
+from fbeta.decisions.steps import Binned, Steps, score_cells
 from fbeta.metrics import Confusion, Metric, divide
 
 #: About so many cuts are remembered, enough to see how the argmax moves.
@@ -68,6 +68,13 @@ class Evidence:
         """Cells and rows called positive at another cut, to within one of the steps."""
         i = self.steps.index(self.steps.snap(cut))
         return Confusion(*map(float, self.steps.confusion(i))), int(self.steps.called[i])
+
+    def parts(self, count: int) -> Binned:
+        """The rows in about so many parts, each of which ends at a cut."""
+        knots = self.steps.knots(count + 1)
+        kept = self.steps.at_knots(knots)
+        about = kept.rows_per_weight, kept.dtype, kept.kind, kept.totals
+        return Binned(kept.scores, kept.tp, kept.fp, kept.called, *about, ends=self.cuts[knots[1:]])
 
     def optimism(self) -> float:
         """How much better a cut looks on the rows that chose it than it is."""

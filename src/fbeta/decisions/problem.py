@@ -116,14 +116,20 @@ class Problem:
                 f"The cut calls {'everything' if index else 'nothing'} positive: for this metric the scores hardly "
                 "tell the classes apart."
             )
-        present = steps.positive_rows
-        if 0 < present < FEW:
-            n = math.floor(present) if present >= 1 else round(present, 2)
-            said.append(
-                f"Only {n} positive{'' if n == 1 else 's'}: the best cut on such rows is mostly chance; bring more rows"
-                + (", or take the rule 'shrunk'." if rule == "exact" else ".")
-            )
+        if few := few_positives(steps.positive_rows, rule):
+            said.append(few)
         return " ".join(said) or None
+
+
+def few_positives(present: float, rule: str = "") -> str | None:
+    """The warning that all decisions on few positives have."""
+    if not 0 < present < FEW:
+        return None
+    n = math.floor(present) if present >= 1 else round(present, 2)
+    more = ", or take the rule 'shrunk'." if rule == "exact" else "."
+    return (
+        f"Only {n} positive{'' if n == 1 else 's'}: the best cut on such rows is mostly chance; bring more rows{more}"
+    )
 
 
 def argbest(values: Vector, allowed: NDArray[np.bool_] | None, metric: Metric) -> int:

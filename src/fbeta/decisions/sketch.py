@@ -8,38 +8,19 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fbeta.decisions.calibration import sigmoid
 from fbeta.decisions.inputs import Vector, read_rows
+from fbeta.decisions.prevalence import Prevalence, find_prevalence
 from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.rules import Rule, as_rule
-from fbeta.decisions.steps import Steps, rows_per_weight, score_cells
+from fbeta.decisions.steps import Binned, rows_per_weight, score_cells
 from fbeta.decisions.threshold import Threshold
 from fbeta.metrics import Confusion, as_metric
 
 #: The rows of a sketch's counts: weight of positives, of negatives, rows, squared weights of positives, of negatives.
 _PARTS = 5
-
-
-@dataclass(frozen=True)
-class _Binned(Steps):
-    """Steps whose scores are middles of bins: only the bins' lower ends (`ends`) can cut."""
-
-    ends: Vector = field(default_factory=lambda: np.empty(0))
-
-    def cuts_at(self, indices: NDArray[np.intp]) -> Vector:
-        found: Vector = np.concatenate([[np.inf], self.ends[:-1], [-np.inf]])[indices]
-        return found
-
-    def index(self, cut: float) -> int:
-        return self.scores.size if cut == -np.inf else int(np.count_nonzero(self.ends >= cut))
-
-    def snap(self, cut: float) -> float:
-        if np.isinf(cut):
-            return cut
-        near = self.ends[:-1]
-        return float(near[np.argmin(np.abs(near - cut))]) if near.size else -np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +74,12 @@ class Sketch:
         edges: Vector = x if self.kind == "logit" else sigmoid(x)
         return edges
 
-    def add(self, scores: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None) -> Sketch:
-        """A sketch with these rows as well.
+    def add(self, scores: ArrayLike, target: ArrayLike | None = None, weight: ArrayLike | None = None) -> Sketch:
+        """A sketch with these rows as well; without a target for `adapt`, which looks at scores alone.
 
         Shape: inputs ``(n,)``.
         """
+        target = np.zeros(np.shape(scores)) if target is None else target
         s, y, w = read_rows(scores, target, weight)
         if self.kind == "probability" and not ((s >= 0) & (s <= 1)).all():
             raise ValueError("Scores outside [0, 1] are not probabilities; for logits use Sketch(kind='logit').")
@@ -131,6 +113,28 @@ class Sketch:
         constraints = Constraints.read(subject_to, budget)
         return as_rule(rule).threshold(Problem.read(self.steps, metric, constraints, prevalence))
 
+    def adapt(self, new: Sketch, cut: float = np.inf) -> Prevalence:
+        """The share of positives among new rows, from their scores alone: see `find_prevalence`.
+
+        ``tune(…, prevalence=whole.adapt(new).value)`` is the cut for them. `cut`, of the same scores as those in
+        the sketch, gives the cross-check by its confusion matrix.
+
+        >>> rng = np.random.default_rng(0)
+        >>> whole = Sketch(kind="logit").add(rng.normal(3 * (np.arange(2000) < 200)), np.arange(2000) < 200)
+        >>> whole.adapt(Sketch(kind="logit").add(rng.normal(3 * (np.arange(2000) < 800)))).moved
+        True
+        """
+        if new._grid != self._grid:
+            raise ValueError(f"Only sketches with the same bins can be compared; got {self} and {new}.")
+        scores, rows = new.rows
+        return find_prevalence(self.steps, scores, rows, cut)
+
+    @property
+    def rows(self) -> tuple[Vector, Vector]:
+        """The middles of the bins that hold rows, and how many rows each holds."""
+        steps = self.steps
+        return steps.scores, np.diff(steps.called).astype(np.float64)
+
     def lost(self, metric: Any) -> float:
         """At most so much more would the best cut of all scores have scored than the best end of a bin.
 
@@ -150,7 +154,7 @@ class Sketch:
         return max(0.0, float(np.nanmax(hoped)) - float(np.nanmax(values)))
 
     @property
-    def steps(self) -> _Binned:
+    def steps(self) -> Binned:
         """The bins that hold rows, from the top."""
         hit, miss, rows = self.counts[:3, ::-1]
         filled = np.flatnonzero(rows)
@@ -162,7 +166,7 @@ class Sketch:
         scores = (middles if self.kind == "logit" else sigmoid(middles))[filled]
         tp, fp, called = (np.append(0.0, np.cumsum(part[filled])) for part in (hit, miss, rows))
         share = rows_per_weight((tp[-1], fp[-1]), tuple(self.counts[3:].sum(axis=1).tolist()))
-        return _Binned(scores, tp, fp, called.astype(np.int64), share, kind=self.kind, ends=ends[filled])
+        return Binned(scores, tp, fp, called.astype(np.int64), share, kind=self.kind, ends=ends[filled])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: the grid, and the bins that hold rows."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -68,7 +68,7 @@ class Steps:
 
     @classmethod
     def _of_labels(cls, s: NDArray[Any], hit: NDArray[np.bool_], n1: int, dtype: str, kind: str) -> Steps:
-        """Rows of weight one and labels 0 and 1: sorting values is far quicker than sorting positions."""
+        """LabelledRows of weight one and labels 0 and 1: sorting values is far quicker than sorting positions."""
         ordered = np.sort(s)
         new = np.append(True, ordered[1:] != ordered[:-1])
         if new.all():
@@ -138,7 +138,7 @@ class Steps:
         counts = self.tp[knots], self.fp[knots], self.called[knots]
         return Steps(scores, *counts, self.rows_per_weight, self.dtype, self.kind, self.totals)
 
-    def at_prevalence(self, prevalence: float) -> Steps:
+    def at_prevalence(self, prevalence: float) -> Self:
         """The same rates and the same total weight, with another share of positives."""
         if self.positives == 0 or self.negatives == 0:
             raise ValueError(
@@ -180,6 +180,41 @@ class Steps:
             middle = self._round(upper / 2 + lower / 2)
         # Between neighbouring floats there is no middle: then the upper one itself cuts (`>=` is positive).
         return np.where((middle > lower) & (middle <= upper), middle, upper)
+
+
+@dataclass(frozen=True)
+class Binned(Steps):
+    """Steps whose scores are middles of bins: only the bins' lower ends (`ends`, the last is −∞) can cut.
+
+    Shape: `ends` ``(m,)``.
+
+    >>> counts = np.array([[0, 2, 2], [0, 0, 2], [0, 2, 4]])
+    >>> steps = Binned(np.array([0.8, 0.2]), *counts, ends=np.array([0.5, -np.inf]))
+    >>> steps.place([0.7, 0.3]).tolist(), steps.snap(0.4)
+    ([0, 1], 0.5)
+    """
+
+    ends: Vector = field(default_factory=lambda: np.empty(0))
+
+    def place(self, scores: ArrayLike) -> NDArray[np.intp]:
+        """The bin of each score."""
+        return np.searchsorted(-self.ends, -np.asarray(scores, dtype=np.float64), side="left")
+
+    def cuts_at(self, indices: NDArray[np.intp]) -> Vector:
+        """Ends of bins; +inf and −inf for none and all."""
+        found: Vector = np.concatenate([[np.inf], self.ends[:-1], [-np.inf]])[indices]
+        return found
+
+    def index(self, cut: float) -> int:
+        """How many bins lie at or above a cut."""
+        return self.scores.size if cut == -np.inf else int(np.count_nonzero(self.ends >= cut))
+
+    def snap(self, cut: float) -> float:
+        """The nearest end of a bin."""
+        if np.isinf(cut):
+            return cut
+        near = self.ends[:-1]
+        return float(near[np.argmin(np.abs(near - cut))]) if near.size else -np.inf
 
 
 def rows_per_weight(total: tuple[float, float], squares: tuple[float, float]) -> tuple[float, float]:

@@ -1,9 +1,10 @@
 """What the estimators share: scores and a `Decision` give margins, labels and probabilities."""
 
+import copy
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import sklearn
@@ -13,7 +14,7 @@ from sklearn.utils import check_consistent_length, check_random_state, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from fbeta.decisions import Decision, Platt, Threshold
+from fbeta.decisions import Calibrator, Decision, Threshold
 from fbeta.learners.crossfit import Array, take
 from fbeta.metrics import as_metric
 from fbeta.sklearn.labels import Labels, inner_folds, read_weight, read_y
@@ -115,6 +116,29 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             called, target = called[:, there], target[:, there]
         return metric_of(as_metric(self.metric), called, target, sample_weight, self.average)
 
+    def adapt(self, X: Any = None, *, at_prevalence: Any = None) -> Self:
+        """Follow the population: a copy that decides for rows with another share of positives, found without labels.
+
+        `X` are at least 50 new rows; `at_prevalence` is the share in place of them, where it is known. Probabilities
+        and cuts move if the share did, see `Decision.adapt`; ``decision_.explain()`` says what was found. For two
+        classes the share is that of `positive_`, for labels there is one per column.
+
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from fbeta.sklearn import ThresholdClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> y = rng.random(2000) < 0.1
+        >>> x = rng.normal(2.0 * y)[:, None]
+        >>> model = ThresholdClassifier(LogisticRegression(), "f1", random_state=0).fit(x, y)
+        >>> later = rng.normal(2.0 * (rng.random(2000) < 0.4))[:, None]
+        >>> model.adapt(x).decision_.moved, model.adapt(later).decision_.moved
+        (False, True)
+        """
+        check_is_fitted(self)
+        scores = None if X is None else self._of_columns(self._scores(X))
+        made = copy.copy(self)
+        made.decision_ = self.decision_.adapt(scores, at_prevalence=at_prevalence)
+        return made
+
     def _read_rows(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Given:
         """Check lengths and weights; a weight of 0 is no row, for folds and cuts as well."""
         if y is None:
@@ -151,7 +175,9 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         asked = {name: getattr(self, name, None) for name in ("subject_to", "prevalence")}
         return {name: value for name, value in asked.items() if value is not None}
 
-    def _decide(self, scores: Array, target: Array, weight: Array | None, calibration: str | Sequence[Platt]) -> None:
+    def _decide(
+        self, scores: Array, target: Array, weight: Array | None, calibration: str | Sequence[Calibrator]
+    ) -> None:
         """Fit `decision_` on rows that the models of these scores never saw."""
         self.labels_.check_both(target)
         self.decision_ = Decision.fit(

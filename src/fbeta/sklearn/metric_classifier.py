@@ -47,7 +47,7 @@ class MetricClassifier(Decider):
       decision, while probabilities stay those of rows like these.
     - `device`: "cpu", "cuda", or "auto" for a GPU where there is one.
 
-    `predict_proba` is closed form for "bce" and "tangent" with q < 1, Platt scaling on out-of-fold rows otherwise.
+    `predict_proba` is closed form for "bce" and "tangent" with q < 1, a calibration on out-of-fold rows otherwise.
 
     Fitted: `networks_` (plain arrays: prediction needs no torch), `decision_`, `cuts_`, `n_iter_` (the epoch chosen),
     `history_` (the out-of-fold metric by epoch), `out_of_fold_` (scores of the rows by models that did not see them),
@@ -107,7 +107,7 @@ class MetricClassifier(Decider):
         self.networks_ = [network.unstandardised(mean, scaler.scale_) for network in chosen]
         self.n_iter_, self.history_ = found.rounds, np.array(found.course.held)
         self.out_of_fold_ = found.scores
-        self._decide(*rows.held_out(found.scores), found.calibration or "platt")
+        self._decide(*rows.held_out(found.scores), found.calibration or "auto")
         return self
 
     def _table(self, X: Any, y: Any = None) -> Any:

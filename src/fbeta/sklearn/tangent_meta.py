@@ -22,7 +22,7 @@ class TangentMetaClassifier(MetaDecider):
     Costs give models, models an operating point on rows they never saw, the point new costs: `fbeta.learners`.
     Then the classifier is fitted to all rows with the costs found. Its own boundary is where its weighted probability
     is ½ (or its margin 0), and its probabilities have the costs taken out again: odds · c₀/c₁. A learner without
-    `predict_proba` (an SVM) gets probabilities from Platt scaling on out-of-fold rows.
+    `predict_proba` (an SVM) gets probabilities from a calibration on out-of-fold rows.
 
     - `estimator`: logistic regression, random forest, gradient boosting, SVM, or a pipeline that ends in one.
     - `metric`, `cv`, `average_folds`, `average`, `pos_label`: as in `ThresholdClassifier`.

@@ -65,7 +65,7 @@ class ThresholdClassifier(MetaDecider):
         rows = self._read(X, y, sample_weight, groups, params)
         self._method = response_method(self.estimator, self.response_method)
         scores, target, weight = self._prefit(rows) if self.prefit else self._cross_fit(rows)
-        self._decide(scores, target, weight, "platt" if self._method == "decision_function" else "none")
+        self._decide(scores, target, weight, "auto" if self._method == "decision_function" else "none")
         return self
 
     def _cross_fit(self, rows: Given) -> tuple[Array, Array, Array | None]:
