@@ -53,8 +53,7 @@ def decide_rows(probabilities: Any, metric: Metric | str | Any, *, empty: float 
     goal = as_metric(metric)
     p, shape = _read(probabilities)
     n, k = p.shape
-    if not 0 <= empty <= 1:
-        raise ValueError(f"empty is what an empty row scores that is left empty, from 0 to 1; got {empty!r}.")
+    check_empty(empty)
     w = np.ones(k + 1) if sizes is None else read_array("sizes", sizes, np.float64)
     if w.shape != (k + 1,) or not ((w >= 0) & np.isfinite(w)).all() or not w.any():
         raise ValueError(f"sizes are {k + 1} weights, not all 0: of 0, 1, … {k} positives; got shape {w.shape}.")
@@ -114,6 +113,12 @@ def row_scores(decided: Any, target: Any, metric: Metric | str | Any, *, empty: 
     cells = Confusion.from_predictions(d.reshape(*outer, -1), y.reshape(*outer, -1), axis=-1)
     blank = ((cells.tp + cells.fp + cells.fn) == 0) * 1.0
     return (1.0 - blank) * as_metric(metric)(cells) + blank * empty
+
+
+def check_empty(empty: float) -> None:
+    """Refuse a score of empty rows that is none."""
+    if not 0 <= empty <= 1:
+        raise ValueError(f"empty is what an empty row scores that is left empty, from 0 to 1; got {empty!r}.")
 
 
 def _read(probabilities: Any) -> tuple[Any, tuple[int, ...]]:
