@@ -65,7 +65,7 @@ def decide_rows(probabilities: Any, metric: Metric | str | Any, *, empty: float 
     return decided.reshape(shape)
 
 
-def size_weights(probabilities: Any, target: Any) -> Vector:
+def size_weights(probabilities: Any, target: Any, weight: Any = None) -> Vector:
     r"""How much more often rows have m positives than independent labels would, for `decide_rows`.
 
     .. math:: \sum_i \frac{w_m P_i(m)}{\sum_k w_k P_i(k)} = n_m
@@ -73,7 +73,7 @@ def size_weights(probabilities: Any, target: Any) -> Vector:
     n_m is the number of rows with m positives (and half a row more, so that rare sizes stay near 1), P_i the
     distribution of the number of positives of row i under independence. Never take rows that the model was fitted to.
 
-    Shape: `probabilities` and `target` ``(n, K)``; weights ``(K + 1,)``.
+    Shape: `probabilities` and `target` ``(n, K)``, `weight` of rows ``(n,)``; result ``(K + 1,)``.
 
     >>> p = np.full((100, 2), 0.5)
     >>> y = np.tile([[1, 0], [0, 1]], (50, 1))  # always one of the two
@@ -86,11 +86,15 @@ def size_weights(probabilities: Any, target: Any) -> Vector:
     if p.ndim != 2 or p.shape != y.shape or not p.size:
         raise ValueError(f"probabilities and target must be alike, (n, K); got {p.shape} and {y.shape}.")
     likely = _laws(_falling(_checked(p)), None)[:, 0]
-    wanted = np.bincount(np.count_nonzero(y, axis=1), minlength=p.shape[1] + 1) + 0.5
+    rows = np.ones(len(p)) if weight is None else read_array("weight", weight, np.float64)
+    if rows.shape != (len(p),) or not ((rows >= 0) & np.isfinite(rows)).all() or not rows.any():
+        raise ValueError(f"weight is one number per row, finite, from 0 and not all 0; got shape {rows.shape}.")
+    rows = rows * rows.sum() / (rows @ rows)  # as many rows as they stand for
+    wanted = np.bincount(np.count_nonzero(y, axis=1), rows, p.shape[1] + 1) + 0.5
     w = np.ones(p.shape[1] + 1)
     for _ in range(100):
         shared = likely * w
-        found = (shared / shared.sum(1, keepdims=True)).sum(0) + 0.5
+        found = rows @ (shared / shared.sum(1, keepdims=True)) + 0.5
         w *= wanted / found
     return w
 
