@@ -8,6 +8,7 @@ import torch
 
 from fbeta import FBeta, Jaccard, as_metric, decide_rows
 from fbeta.decisions import row_scores, rows, size_weights
+from fbeta.decisions.expected_scores import exact_values, falling, laws_of_counts
 
 METRICS = ["fbeta:beta=0.5", "f1", "f2", "jaccard", "mcc", "kappa", "gmean", "cost:fp=1,fn=3", "accuracy"]
 
@@ -55,7 +56,7 @@ def test_score_of_an_empty_row_is_what_was_said():
 def test_maps_lose_less_than_a_thousandth(metric, positives, monkeypatch):
     goal, k = as_metric(metric), 180
     p = np.random.default_rng(0).beta(0.1, 0.1 * (k / positives - 1), size=(20, k))
-    value = rows._exact(rows._falling(p), None, k, goal, 1.0, None)
+    value = exact_values(falling(p), None, k, goal, 1.0, None)
     monkeypatch.setattr(rows, "EXACT", 10)
     found = decide_rows(p, goal)
     assert (value.max(1) - value[np.arange(len(p)), found.sum(1)]).max() < 1e-3
@@ -66,7 +67,7 @@ def test_exact_values_are_those_of_draws():
     rng = np.random.default_rng(5)
     p = rng.beta(0.3, 1.5, size=40)
     y = rng.random((50_000, 40)) < p
-    value = rows._exact(rows._falling(p[None]), None, 40, FBeta(1), 1.0, None)[0]
+    value = exact_values(falling(p[None]), None, 40, FBeta(1), 1.0, None)[0]
     order = np.argsort(-p)
     for k in (0, 3, 8):
         decided = np.zeros(40, bool)
@@ -109,7 +110,7 @@ def test_weights_of_sizes_give_the_sizes_that_rows_have():
     none = y.sum(1) == 0
     p, y = p[~none], y[~none]  # no row is without a label
     w = size_weights(p, y)
-    law = rows._laws(rows._falling(p), None)[:, 0] * w
+    law = laws_of_counts(falling(p), None)[:, 0] * w
     found = (law / law.sum(1, keepdims=True)).sum(0)
     assert w[0] < 0.05
     assert found == pytest.approx(np.bincount(y.sum(1), minlength=6), abs=12)
