@@ -96,6 +96,8 @@ class Decision:
         y = read_array("target", target)
         if s.shape != y.shape or s.ndim not in (1, 2) or s.size == 0:
             raise ValueError(f"scores and target must be alike, (n,) or (n, K); got {s.shape} and {y.shape}.")
+        if average not in ("macro", "micro", "samples"):
+            raise ValueError(f"average must be 'macro', 'micro' or 'samples'; got {average!r}.")
         several = s.ndim == 2
         s, y = (s, y) if several else (s[:, None], y[:, None])
         kind = read_kind(kind, float(s.min()), float(s.max()), matters=True)

@@ -175,6 +175,9 @@ class RowEvidence:
         total, sums = shares @ self.weight, shares @ self.sums
         drawn = (sums[:, self.index] + extra @ np.array(self.ends)) / (total + extra.sum(1))
         chosen, best = float(means[self.index]), sums.argmax(1)
+        # Few groups say little of how much they vary: wider, as Student's t is.
+        freedom = max(len(self.weight) - 1, 1)
+        drawn = chosen + (drawn - chosen) * np.sqrt((freedom + 1) / rng.chisquare(freedom, REPEATS))
         better = max(0.0, float(np.mean(sums[np.arange(REPEATS), best] / total - means[best])))
         low, high = map(float, np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]))
         near = np.flatnonzero(means >= chosen - np.std(drawn))
