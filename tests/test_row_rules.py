@@ -9,7 +9,7 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
-from fbeta import Decision, FBeta, decide_rows, tune
+from fbeta import Decision, FBeta, decide_rows, losses, tune
 from fbeta.decisions import Threshold, row_scores, size_weights
 from fbeta.sklearn import MetricClassifier, ThresholdClassifier, metric_score
 
@@ -243,3 +243,51 @@ def test_damaged_data_is_refused(damage):
         Decision.from_dict(plain | {"rows": {}})
     with pytest.raises(ValueError, match="no metric"):
         Decision.from_dict(plain | {"cuts": [cut | {"metric": None} for cut in plain["cuts"]]})
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (6, 5, 7)])
+@pytest.mark.parametrize("name", ["soft", "anyloss"])
+def test_losses_of_rows_are_the_mean_of_each_rows_loss(name, shape):
+    gen = torch.Generator().manual_seed(0)
+    z = torch.randn(shape, generator=gen, dtype=torch.float64, requires_grad=True)
+    y = (torch.rand(shape, generator=gen) < 0.4).double()
+    task = {"task": "multilabel", "num_labels": 4} if len(shape) == 2 else {}
+    made = losses.get(name, metric="f1", average="samples", **task)
+    each = [losses.get(name, metric="f1")(a, b) for a, b in zip(z, y, strict=True)]
+    assert made(z, y).item() == pytest.approx(torch.stack(each).mean().item())
+    assert losses.get(name, metric="f1", average="samples", reduction="sum", **task)(z, y).item() == pytest.approx(
+        torch.stack(each).sum().item()
+    )
+    assert torch.autograd.gradcheck(lambda x: made(x, y), z)
+    kept = torch.ones_like(y)
+    kept[0] = 0.0  # a row of no weight is no row
+    assert made(z, y, kept).item() == pytest.approx(torch.stack(each[1:]).mean().item())
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"memory": 100.0}, "takes no memory"),
+        ({"prevalence": 0.1}, "takes no memory, prevalence"),
+        ({"task": "multiclass", "num_labels": 3}, "average must be"),
+    ],
+)
+def test_losses_of_rows_refuse(options, why):
+    with pytest.raises(ValueError, match=why):
+        losses.SoftLoss("f1", average="samples", **options)
+    with pytest.raises(ValueError, match="SoftLoss has it"):
+        losses.TangentLoss("f1", average="samples")
+    with pytest.raises(ValueError, match="rows of several elements"):
+        losses.SoftLoss("f1", average="samples")(torch.zeros(3), torch.zeros(3))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("metric", ["f1", "f2", "jaccard"])
+@pytest.mark.parametrize("share", [1e-4, 0.05])
+def test_a_gpu_decides_as_the_processor_does(metric, share):
+    p = torch.rand(4, 2, 96, 96, generator=torch.Generator().manual_seed(0)) ** (1 / share)
+    mine, gpu = decide_rows(p, metric), decide_rows(p.cuda(), metric)
+    assert gpu.is_cuda
+    assert gpu.dtype == torch.bool
+    # The number of calls may differ where two are worth the same to the last digits.
+    assert (mine.sum((2, 3)) - gpu.cpu().sum((2, 3))).abs().max() <= 2
