@@ -182,10 +182,10 @@ def render(found: dict[str, Any]) -> list[str]:
         "## Maps",
         "",
         f"{found['images']} images of {SIDE} × {SIDE} pixels per case (photos: {found['repeats']} times all later "
-        "tiles), drawn pixel by pixel from the probabilities; over-confident ones have twice the log odds. Photos that come "
-        "with scikit-learn: which pixels are colourful, from a noisy grey picture. Mean Dice of the images; an image "
-        "without positives scores 0. The common cut is the best one on as many other images, and `calibrated` learns "
-        "from all their pixels together. `apart` is decide_rows less rankseg without its pruning, on the same "
+        "tiles), drawn pixel by pixel from the probabilities; over-confident ones have twice the log odds. Photos that "
+        "come with scikit-learn: which pixels are colourful, from a noisy grey picture. Mean Dice of the images; an "
+        "image without positives scores 0. The common cut is the best one on as many other images, and `calibrated` "
+        "learns from all their pixels together. `apart` is decide_rows less rankseg without its pruning, on the same "
         "probabilities, and the standard error over images. `python benchmarks/decisions.py maps --repeats 3`",
         "",
         "| maps, share of positives | " + " | ".join(ways) + " | apart |",

@@ -15,13 +15,13 @@ OTHERS = 64
 class Sums(NamedTuple):
     """So many elements `called`, from the likeliest on: their expected positives, and the variance of these.
 
-    Shape: ``(n, m)`` each; the last place is all elements, of which there are `count`.
+    Shape: ``(n, m)`` each; the last place is all elements, of which there are `size`.
     """
 
     called: Any
     hits: Any
     noise: Any
-    count: int
+    size: int
 
     @classmethod
     def of(cls, q: Any) -> "Sums":

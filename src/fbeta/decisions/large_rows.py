@@ -46,7 +46,7 @@ def _decide_row(x: NDArray[Any], metric: Metric, empty: float) -> NDArray[np.boo
     if expected < FEW:
         q = falling(np.partition(x, count - LIKELIEST)[None, count - LIKELIEST :])
         value = _of_few(q, np.maximum(expected - q.sum(-1), 0.0), count, metric, empty)[0]
-        best = _best(value, np.arange(len(value)))
+        best = _best(value, np.arange(float(len(value))))
         last = q[0, best - 1]
     else:
         best, last = _search(x, metric, empty)
@@ -61,20 +61,18 @@ def _decide_row(x: NDArray[Any], metric: Metric, empty: float) -> NDArray[np.boo
 def _search(x: NDArray[Any], metric: Metric, empty: float) -> tuple[int, float]:
     """How many to call, and the last of them: among bins of like elements, then among the elements of two bins."""
     place = ((x.astype(np.float32, copy=False).view(np.uint32) & SIGN) >> LOWER_BITS).astype(np.intp)
-    number, hits = np.bincount(place), np.bincount(place, x)
+    number, hits = np.bincount(place).astype(np.float64), np.bincount(place, x)
     bins = np.flatnonzero(number)[::-1]
     number, hits = number[bins], hits[bins]
     # Within a bin the elements are as good as alike.
-    sums = Sums(*(_running(part) for part in (number, hits, hits - hits**2 / number)), x.size)
+    sums = Sums(_running(number), _running(hits), _running(hits - hits**2 / number), x.size)
     at = _best(second_order(sums, metric, empty)[0], sums.called[0])
     first = max(at - 1, 0)
     high, low = bins[first], bins[min(at, len(bins) - 1)]
     q = np.sort(x[(place <= high) & (place >= low)])[::-1].astype(np.float64)
-    within = [
-        _running(part) + total[:, first : first + 1]
-        for part, total in zip((q**0, q, q * (1 - q)), sums[:3], strict=True)
-    ]
-    fine = Sums(*(np.append(part, total[:, -1:], 1) for part, total in zip(within, sums[:3], strict=True)), x.size)
+    parts = zip((q**0, q, q * (1 - q)), sums[:3], strict=True)
+    called, found, noise = (np.append(total[:, [first]] + _running(part), total[:, -1:], 1) for part, total in parts)
+    fine = Sums(called, found, noise, x.size)
     value = second_order(fine, metric, empty)[0, : q.size + 1]
     skipped = 1 if at else 0
     best = skipped + _best(value[skipped:], fine.called[0, skipped : q.size + 1])

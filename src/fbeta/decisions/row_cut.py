@@ -64,7 +64,8 @@ class RowSteps:
         change = np.bincount(flat, self.change * weight[self.row], count * (len(called) + 1))
         change = change.reshape(count, -1)[:, : len(called)]
         change[:, 0] += np.bincount(group, self.start * weight, count)
-        return change.cumsum(1), np.bincount(group, weight, count)
+        sums: NDArray[np.float64] = change.cumsum(1)
+        return sums, np.bincount(group, weight, count).astype(np.float64)
 
 
 def cut_rows(
