@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=12_000, help="at most so many of a table")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--cache", type=Path, help="a folder for scores, which take most of the time")
+    parser.add_argument("--jobs", type=int, default=1, help="so many splits at once")
     parser.add_argument("--dry", action="store_true", help="print, keep nothing")
     given = parser.parse_args()
     if given.part == "page":
@@ -53,7 +54,7 @@ def main() -> None:
         return
     if given.folder is None and given.part != "maps":
         parser.error("name the folder with the tables")
-    result = PARTS[given.part].measure(given.folder, given.rows, given.repeats, given.cache, print)
+    result = PARTS[given.part].measure(given.folder, given.rows, given.repeats, given.cache, given.jobs)
     print("\n".join(PARTS[given.part].render(result)))
     if not given.dry:
         keep(given.part, result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from collections import defaultdict
@@ -11,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from decisions_tables import LEARNERS, Floats, Scores, hundredths, over_sources, paths, scored, source
+from decisions_tables import LEARNERS, Floats, Scores, over_sources, paths, scored, source
+from doc_block import hundredths
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from fbeta import Confusion, Decision, FBeta
@@ -111,18 +114,22 @@ def judge(scores: Scores, seed: int) -> Iterable[dict[str, Any]]:
         yield row
 
 
-def measure(folder: Path, rows: int, repeats: int, cache: Path | None, say: Callable[[str], None]) -> dict[str, Any]:
+def one(path: Path, learner: str, repeat: int, rows: int, cache: Path | None) -> tuple[list[dict[str, Any]], int]:
+    """All draws of one split, and its labelled positives."""
+    scores = scored(path, learner, repeat, rows, cache)
+    return ([], 0) if scores is None else (list(judge(scores, repeat)), int(scores.truth.sum()))
+
+
+def measure(folder: Path, rows: int, repeats: int, cache: Path | None, jobs: int) -> dict[str, Any]:
     """Every draw of every table, learner and split, and what they say together."""
     seen: dict[str, list[dict[str, Any]]] = defaultdict(list)
     positives: dict[str, list[int]] = defaultdict(list)
-    for path in paths(folder):
-        for learner in LEARNERS:
-            for repeat in range(repeats):
-                scores = scored(path, learner, repeat, rows, cache)
-                if scores is not None:
-                    seen[source(path)] += judge(scores, repeat)
-                    positives[source(path)].append(int(scores.truth.sum()))
-        say(f"{path.name}: {len(seen[source(path)])} draws of its source")
+    asked = list(itertools.product(paths(folder), LEARNERS, range(repeats)))
+    found = Parallel(jobs, verbose=5)(delayed(one)(*each, rows, cache) for each in asked)
+    for (path, *_), (rows_of, count) in zip(asked, found, strict=True):
+        if rows_of:
+            seen[source(path)] += rows_of
+            positives[source(path)].append(count)
     many = {name: draws for name, draws in seen.items() if np.mean(positives[name]) >= MANY}
     return {
         "most rows": rows,
@@ -252,7 +259,7 @@ def summary(found: dict[str, Any]) -> str:
     ]
     for factor in part["moved"]:
         cells = (part["gains"][metric][factor][way] for metric in METRICS for way in ("adapted", "known"))
-        lines.append(f"| {factor} | " + " | ".join(map(hundredths, cells)) + " |")
+        lines.append(f"| {factor} | " + " | ".join(hundredths(cell) for cell in cells) + " |")
     kept, more = (x["share of what knowing gains"] for x in (part, many))
     lines += [
         "",

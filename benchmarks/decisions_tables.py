@@ -98,9 +98,3 @@ def over_sources(values: Iterable[float]) -> dict[str, Any]:
     x = np.array(list(values))
     half = float(t.ppf(0.975, x.size - 1) * x.std(ddof=1) / math.sqrt(x.size)) if x.size > 1 else math.nan
     return {"mean": float(x.mean()), "interval": [float(x.mean()) - half, float(x.mean()) + half]}
-
-
-def hundredths(x: dict[str, Any]) -> str:
-    """A mean difference and its interval in hundredths."""
-    low, high = x["interval"]
-    return f"{100 * x['mean']:+.2f} ({100 * low:+.2f} to {100 * high:+.2f})"

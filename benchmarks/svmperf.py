@@ -112,7 +112,7 @@ def main() -> None:
     }
     if not options.no_save:
         RESULT.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n")
-        doc_block.write("systems-learners.md", "svmperf", summary(result))
+        doc_block.write("systems.md", "svmperf", summary(result))
 
 
 def summary(result: dict[str, Any]) -> str:

@@ -1,10 +1,10 @@
 """The tangent loss on made-up rows: the length of its steps, its memory, and networks that learn rows by heart.
 
     python benchmarks/tangent.py             # ten minutes on one core; writes results/tangent.json and tangent.md
-    python benchmarks/tangent.py lengths     # only steps of SGD, memories or by_heart
+    python benchmarks/tangent.py lengths     # only steps of SGD; shorter, memories or by_heart
 
 Rows have 20 features, five of which differ between the classes, by little; the share of positives varies. Everything is
-trained as one would train with cross entropy: SGD with momentum at a learning rate of 0.1, or Adam at 0.01.
+trained as one would train with cross entropy: SGD with momentum at a learning rate of 0.1, or 0.01, or Adam at 0.01.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from statistics import mean, median, stdev
 from typing import Any
 
+import doc_block
 import torch
 from torch import Tensor, nn
 
@@ -45,15 +47,15 @@ def network(hidden: int, seed: int) -> nn.Module:
 
 
 def steps(
-    model: nn.Module, loss: nn.Module, rows: Rows, count: int, batch: int, adam: bool, seed: int
+    model: nn.Module, loss: nn.Module, rows: Rows, count: int, batch: int, seed: int, *, adam: bool = False, pace: float
 ) -> Iterator[int]:
-    """Train; the number of every step that was taken."""
+    """Train by Adam, or by SGD with momentum, at the learning rate `pace`; the number of every step that was taken."""
     optimiser = (
-        torch.optim.Adam(model.parameters(), 0.01) if adam else torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+        torch.optim.Adam(model.parameters(), pace) if adam else torch.optim.SGD(model.parameters(), pace, momentum=0.9)
     )
     chance, done = torch.Generator().manual_seed(seed), 0
     while True:
-        for part in torch.randperm(len(rows[1]), generator=chance).split(batch):
+        for part in torch.split(torch.randperm(len(rows[1]), generator=chance), batch):
             optimiser.zero_grad()
             loss(model(rows[0][part]), rows[1][part]).backward()
             optimiser.step()
@@ -72,7 +74,7 @@ def score(model: nn.Module, rows: Rows, metric: FBeta, cut: float = 0.0) -> floa
 @torch.no_grad()
 def tuned(model: nn.Module, rows: Rows, metric: FBeta) -> float:
     """The cut that validation rows choose."""
-    return tune(model(rows[0]), rows[1], metric, rule="shrunk", kind="logit").value
+    return float(tune(model(rows[0]), rows[1], metric, rule="shrunk", kind="logit").value)
 
 
 class SumOne(nn.Module):
@@ -92,8 +94,11 @@ class SumOne(nn.Module):
 def tangent(rows: Rows, metric: FBeta, told: str = "counts", **options: Any) -> TangentLoss:
     """The loss, told how many rows of each class there are, their share, or nothing."""
     positives = float(rows[1].sum())
-    known = {"counts": {"class_counts": (len(rows[1]) - positives, positives)}, "nothing": {}}
-    known["share"] = {"prevalence": positives / len(rows[1])}
+    known: dict[str, dict[str, Any]] = {
+        "counts": {"class_counts": (len(rows[1]) - positives, positives)},
+        "share": {"prevalence": positives / len(rows[1])},
+        "nothing": {},
+    }
     return TangentLoss(metric, watch=False, **known[told], **options)
 
 
@@ -102,7 +107,7 @@ def bce(rows: Rows, metric: FBeta) -> nn.Module:
     return nn.BCEWithLogitsLoss()
 
 
-def lengths(seeds: int = 5, most: int = 1500, n: int = 20_000) -> list[dict[str, Any]]:
+def lengths(pace: float = 0.1, seeds: int = 5, most: int = 1500, n: int = 20_000) -> list[dict[str, Any]]:
     """Steps of SGD until a linear model is nearly as good as it gets, and the score it ends with."""
     found, metric = [], FBeta(1)
     losses: dict[str, Make] = {
@@ -124,7 +129,7 @@ def lengths(seeds: int = 5, most: int = 1500, n: int = 20_000) -> list[dict[str,
                 direction = test[0] @ SHIFT
                 goal = NEARLY * tune(direction, test[1], metric, rule="exact", kind="score").score
                 reached = None
-                for step in steps(model, make(train, metric), train, most, BATCH, False, seed):
+                for step in steps(model, make(train, metric), train, most, BATCH, seed, pace=pace):
                     if reached is None and (step % 25 == 0) and score(model, test, metric) >= goal:
                         reached = step
                 taken.append(most + 1 if reached is None else reached)
@@ -140,8 +145,10 @@ def lengths(seeds: int = 5, most: int = 1500, n: int = 20_000) -> list[dict[str,
 
 
 #: Rows, positives, hidden units, Adam, epochs.
-SMALL = ((2000, 200, 0, True, 6), (2000, 40, 0, True, 10), (2000, 20, 0, False, 10), (1000, 100, 32, True, 6))
-SMALL += ((2000, 40, 32, True, 6), (5000, 50, 32, False, 6))
+SMALL = [
+    *((2000, 200, 0, True, 6), (2000, 40, 0, True, 10), (2000, 20, 0, False, 10)),
+    *((1000, 100, 32, True, 6), (2000, 40, 32, True, 6), (5000, 50, 32, False, 6)),
+]
 
 
 def memories(seeds: int = 8) -> list[dict[str, Any]]:
@@ -154,13 +161,23 @@ def memories(seeds: int = 8) -> list[dict[str, Any]]:
         "500, nothing told": lambda rows, m: tangent(rows, m, "nothing"),
     }
     for (n, positives, hidden, adam, epochs), beta in ((p, b) for p in SMALL for b in (1.0, 2.0)):
-        metric, scores = FBeta(beta), {name: [] for name in makes}
+        metric = FBeta(beta)
+        scores: dict[str, list[Any]] = {name: [] for name in makes}
         for seed in range(seeds):
             chance = torch.Generator().manual_seed(seed)
             train, test = draw(n, positives / n, chance), draw(TEST // 5, positives / n, chance)
             for name, make in makes.items():
                 model = network(hidden, seed)
-                for _ in steps(model, make(train, metric), train, epochs * -(-n // 64), 64, adam, seed):
+                for _ in steps(
+                    model,
+                    make(train, metric),
+                    train,
+                    epochs * -(-n // 64),
+                    64,
+                    seed,
+                    adam=adam,
+                    pace=0.01 if adam else 0.1,
+                ):
                     pass
                 scores[name].append(score(model, test, metric))
         rows = {"rows": n, "positives": positives, "hidden": hidden, "adam": adam, "epochs": epochs, "beta": beta}
@@ -178,7 +195,7 @@ def by_heart(seeds: int = 10, n: int = 500) -> list[dict[str, Any]]:
             chance = torch.Generator().manual_seed(seed)
             train, validation, test = (draw(k, 0.1, chance) for k in (n, n, TEST // 5))
             model = network(256, seed)
-            for step in steps(model, make(train, metric), train, 1600, 32, True, seed):
+            for step in steps(model, make(train, metric), train, 1600, 32, seed, adam=True, pace=0.01):
                 if step in (100, 400, 1600):
                     cut = tuned(model, validation, metric)
                     both = [score(model, test, metric), score(model, test, metric, cut)]
@@ -202,19 +219,21 @@ def render(result: dict[str, Any]) -> str:
     most, seeds = result["lengths"][0]["most"], len(result["lengths"][0]["half"])
     text += ["", f"## Steps of SGD until F₁ is {NEARLY:.0%} of the best linear model's", ""]
     text += [
-        f"Linear model, 20,000 rows, batches of {BATCH}, learning rate 0.1, momentum 0.9; median of {seeds} seeds."
+        f"Linear model, 20,000 rows, batches of {BATCH}, SGD with momentum 0.9; median of {seeds} seeds. The gradient"
     ]
-    text += ["Gradient: its size at the first step, relative to that of cross entropy.", ""]
-    text += [
-        "| positives | loss | gradient | steps | reached it | F₁ at ½ in the end | F₁, cut tuned |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for r in result["lengths"]:
-        steps_ = f"over {most:,}" if r["steps"] is None else f"{r['steps']:,.0f}"
+    text += ["is its size at the first step, relative to that of cross entropy."]
+    for part, pace in (("lengths", 0.1), ("shorter", 0.01)):
         text += [
-            f"| {r['rate']:.1%} | {r['loss']} | {r['gradient']:.3f} | {steps_} | {r['reached']} of {seeds} | "
-            f"{spread(r['half'])} | {spread(r['tuned'])} |"
+            "",
+            f"| positives | loss, at {pace} | gradient | steps | reached it | F₁ at ½ in the end | F₁, cut tuned |",
         ]
+        text += ["|---" * 7 + "|"]
+        for r in result[part]:
+            taken = f"over {most:,}" if r["steps"] is None else f"{r['steps']:,.0f}"
+            text += [
+                f"| {r['rate']:.1%} | {r['loss']} | {r['gradient']:.3f} | {taken} | {r['reached']} of {seeds} | "
+                f"{spread(r['half'])} | {spread(r['tuned'])} |"
+            ]
     names = list(result["memories"][0]["half"])
     text += ["", "## What is remembered, and what is told: F at ½ on small sets", ""]
     text += [
@@ -232,7 +251,23 @@ def render(result: dict[str, Any]) -> str:
     return "\n".join(text) + "\n"
 
 
-PARTS = {"lengths": lengths, "memories": memories, "by_heart": by_heart}
+def summary(result: dict[str, Any]) -> str:
+    """What docs/losses.md says of it."""
+    last = {r["loss"]: r for r in result["by_heart"]}
+    half, cut, plain = last["tangent"]["half"], last["tangent"]["tuned"], last["cross entropy"]["tuned"]
+    return (
+        f"F₂ of 256 hidden units that fit 500 rows without an error: {spread(half)} at ½, {spread(cut)} at a cut from "
+        f"as many validation rows; cross entropy with such a cut {spread(plain)}. Steps of SGD, small sets, and all "
+        "numbers: [tangent.md](../benchmarks/results/tangent.md)."
+    )
+
+
+PARTS: dict[str, Callable[[], Any]] = {
+    "lengths": lengths,
+    "shorter": partial(lengths, 0.01),
+    "memories": memories,
+    "by_heart": by_heart,
+}
 
 
 def main() -> None:
@@ -247,6 +282,7 @@ def main() -> None:
         RESULT.write_text(json.dumps(result, indent=1) + "\n")
         if result.keys() >= PARTS.keys():
             RESULT.with_suffix(".md").write_text(render(result))
+            doc_block.write("losses.md", "tangent", summary(result))
 
 
 if __name__ == "__main__":

@@ -252,6 +252,8 @@ def test_a_sketch_says_what_the_rows_do():
     found = labelled.adapt(Sketch(kind="logit").add(later))
     assert found.estimate == pytest.approx(whole.prevalences[0].estimate, rel=0.05)
     assert not labelled.adapt(Sketch(kind="logit").add(drawn(20_000, 0.1, 2)[0])).moved
+    with pytest.raises(ValueError, match="needs 50 rows at least; got 0"):
+        d.adapt(Sketch())
     with pytest.raises(ValueError, match="same bins"):
         labelled.adapt(Sketch().add(expit(later)))
 

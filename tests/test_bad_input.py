@@ -226,7 +226,9 @@ def test_soft_and_running_options():
 
 
 def test_unknown_loss_names_the_nearest():
-    with pytest.raises(ValueError, match="Unknown loss 'tangnet'. Did you mean 'tangent'.*Choices: .*soft, surrogate"):
+    with pytest.raises(
+        ValueError, match="Unknown loss 'tangnet'. Did you mean 'tangent'.*Choices: .*soft, .*surrogate"
+    ):
         losses.get("tangnet", metric=FBeta(1))
     assert isinstance(losses.get("tangent", metric="f" + "beta:beta=2"), TangentLoss)
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from fbeta.artifact import load
 from fbeta.artifact.model_file import ABOUT, seal
-from fbeta.cli import app, parameters
+from fbeta.cli import app, main, parameters
 from fbeta.comparison.result import Comparison
 from fbeta.comparison.run import compare, fit
 from fbeta.data import load_table
@@ -50,6 +50,17 @@ def shop(tmp_path_factory):
     done("fit", folder / "shops.csv", "--target", "fraud", *FEW, "-o", folder / "model.fbeta")
     done(*("predict", folder / "model.fbeta", folder / "shops.csv", "--keep", "fraud"), *("-o", folder / "scores.csv"))
     return folder
+
+
+def test_ctrl_c_is_answered_from_the_first_line_on(monkeypatch, capsys):
+    def stopped():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fbeta.cli.prepare", stopped)
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 130
+    assert "stopped; nothing was written" in capsys.readouterr().err
 
 
 def test_fit_says_what_it_did_and_does_not_oversell(shop, tmp_path):

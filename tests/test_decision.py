@@ -187,6 +187,7 @@ def test_what_is_no_decision(change, words):
     [
         ({"score": 10**400}, "int too large"),
         ({"value": {}}, "float"),
+        ({"value": None}, "it has no value"),
         ({"counts": [1, 2, 3]}, "tn"),
         ({"counts": 3}, "int"),
         ({"columns": [None]}, "NoneType"),

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from catalogue import COSTLY, KINDS, LOSSES, LossCase
-from fbeta import Accuracy, FBeta, Kappa, SurrogateLoss, TangentLoss
+from fbeta import Accuracy, FBeta, Kappa, SoftLoss, SurrogateLoss, TangentLoss
 from fbeta.losses import kernels
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
@@ -228,3 +228,17 @@ def test_nan_stays_nan_even_without_weight(case, dtype):
     z[3], w = math.nan, torch.ones(len(z))
     w[3] = 0.0
     assert case.make()(z, y, w).isnan()
+
+
+@pytest.mark.parametrize("least", [1e-30, 1e-36, 1e-41])
+def test_a_class_that_weighs_next_to_nothing_is_the_same_on_both_paths(least, monkeypatch):
+    """At a told prevalence its slope is one over its weight: beyond 1e38 single precision has no number for it."""
+    y = (torch.arange(33) < 4).float()
+    weight, found = torch.where(y == 1, least, 0.5), []
+    for fused in ("1", "0"):
+        monkeypatch.setenv("FBETA_FUSED", fused)
+        z = torch.linspace(-3, 3, 33, requires_grad=True)
+        SoftLoss(FBeta(1), prevalence=0.1)(z, y, weight).backward()
+        found.append(z.grad)
+    assert least < 1e-38 or found[0].isfinite().all()
+    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-7, equal_nan=True)

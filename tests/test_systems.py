@@ -90,7 +90,7 @@ def test_amp_reaches_the_exact_cut_of_a_finite_population(beta):
     assert float(m(counted(cross_entropy, x, y))) <= best
 
 
-@pytest.mark.parametrize("beta", [0.5, 1, 2])
+@pytest.mark.parametrize("beta", [1, *(pytest.param(b, marks=pytest.mark.slow) for b in (0.5, 2))])
 def test_stamp_reaches_it_from_batches(beta):
     """Within 0.002: the row kinds nearest to the cut are still stepped over it to and fro."""
     x, y, rate = population()
@@ -141,12 +141,22 @@ def test_concave_scores_come_near_the_best(name, m):
 
 def test_the_dual_step_shrinks():
     """After n positives a step of one moves the rate by step/√n of the way."""
-    loss = losses.get("spade", "gmean", step=0.3)
+    loss = losses.get("spade", "gmean", step=0.3, watch=False)
     z, y = torch.tensor([3.0, -3.0]).requires_grad_(), torch.tensor([1.0, 0.0])
-    for _ in range(10_000):
+    for _ in range(2500):
         loss(z, y)
     loss(z - 6, y)
-    assert 1 - float(loss.operating_point.tpr) == pytest.approx(0.3 / math.sqrt(10_000), rel=0.02)
+    assert 1 - float(loss.operating_point.tpr) == pytest.approx(0.3 / math.sqrt(2500), rel=0.05)
+
+
+def test_a_reset_starts_a_first_stage():
+    z, y = batch(40)
+    loss, fresh = losses.get("stamp", F1, stage=8), losses.get("stamp", F1, stage=8)
+    for _ in range(5):
+        loss(z.clone().requires_grad_(), y)
+    loss.running.reset()
+    for a, b in zip(loss.running.buffers(), fresh.running.buffers(), strict=True):
+        assert torch.equal(a, b)
 
 
 def test_duple_averages_all_rewards():
@@ -292,7 +302,7 @@ def test_the_most_violated_labelling_is_found_exactly(beta):
 )
 def test_a_buffer_makes_small_batches_point_where_the_data_do(parameters):
     """Of 16 rows, where half of the batches have no positive: the mean gradient of batches against that of all rows."""
-    x, y = shifted(8000, 0.04, 2.2, seed=0)
+    x, y = shifted(4000, 0.04, 2.2, seed=0)
     p = torch.tensor(parameters, requires_grad=True)
 
     def gradient(loss, rows):
@@ -301,7 +311,7 @@ def test_a_buffer_makes_small_batches_point_where_the_data_do(parameters):
     wanted, error = gradient(losses.get("kar", F1, buffer=0), slice(None)), {}
     for buffer in (0, 256):
         loss = losses.get("kar", F1, buffer=buffer)
-        parts = torch.randperm(8000, generator=torch.Generator().manual_seed(0)).split(16)
+        parts = torch.randperm(4000, generator=torch.Generator().manual_seed(0)).split(16)
         found = torch.stack([gradient(loss, rows) for rows in parts]).mean(0)
         error[buffer] = float((found - wanted).norm() / wanted.norm())
     assert error[256] < 0.5 * error[0], error

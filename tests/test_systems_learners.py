@@ -23,9 +23,9 @@ from fbeta.comparison.methods import Method, baseline_of, methods_for
 from fbeta.comparison.run import fit
 from fbeta.decisions import curve
 from fbeta.decisions.calibration import logit, sigmoid
-from fbeta.learners import Goal, Rows, models, solve
+from fbeta.learners import Goal, Rows, cutting_planes, models, solve
 from fbeta.learners.contingency import Tables
-from fbeta.learners.cutting_planes import MultivariateHinge, fit_linear, simplex_minimum
+from fbeta.learners.cutting_planes import MultivariateHinge, Planes, fit_linear, simplex_minimum
 from fbeta.learners.forest_trees import ForestTrees
 from fbeta.sklearn import MetricClassifier, SVMPerfClassifier, TangentMetaClassifier, ThresholdClassifier, scorer
 from fbeta.tables.folds import folds
@@ -220,6 +220,29 @@ def test_the_quadratic_program_is_solved(rank):
         assert x.sum() == pytest.approx(1)
         assert (x >= 0).all()
         assert slope.min() == pytest.approx(slope @ x, abs=1e-8)
+
+
+def test_idle_planes_are_dropped_and_the_bound_only_rises(monkeypatch):
+    bounds, counts = [], []
+
+    class Watched(Planes):
+        def add(self, normal, offset):
+            super().add(normal, offset)
+            bounds.append(self.bound)
+            counts.append(len(self.offsets))
+
+    monkeypatch.setattr(cutting_planes, "Planes", Watched)
+    monkeypatch.setattr(cutting_planes, "IDLE", 5)
+    found = fit_linear(*overlapping(), "accuracy", C=0.3, tolerance=1e-6)
+    assert all(b >= a * (1 - 1e-9) for a, b in itertools.pairwise(bounds))
+    assert found.gap <= 1e-6
+    assert max(counts) < 0.8 * found.passes
+
+
+def test_a_function_that_divides_by_zero():
+    """Precision, as somebody writes it: 0/0 where nothing is called."""
+    X, y = overlapping(200)
+    assert np.isfinite(fit_linear(X, y, lambda tp, fp, fn, tn: tp / (tp + fp), C=0.1).objective)
 
 
 # --- SVM^perf: estimator and model -----------------------------------------------------------------------------------

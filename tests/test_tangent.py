@@ -456,7 +456,7 @@ class TestMemory:
                 assert loss.running.counts[:, k].tolist() == pytest.approx(alone[k].running.counts.tolist())
 
     def test_a_network_that_changes_is_followed(self):
-        """Ten epochs of a bad network, then one of a good one: 50 positives an epoch, of which all are found now."""
+        """Ten epochs in which all rows were wrong, then one in which all are right: e^(−1/memory in epochs) remains."""
         y = (torch.arange(500) % 10 == 0).double()
         told, plain = TangentLoss(FBeta(1), class_counts=(450, 50)), TangentLoss(FBeta(1), prevalence=0.1)
         for loss in (told, plain):
@@ -464,7 +464,11 @@ class TestMemory:
                 for rows in torch.arange(500).split(50):
                     z = (2 * y[rows] - 1) * (1.0 if epoch == 10 else -1.0)
                     loss(z.requires_grad_(), y[rows])
-        assert told.delta > 0.3 > 0.15 > plain.delta
+        for loss, memory in ((told, 1.0), (plain, 10.0)):
+            wrong = math.exp(-1 / memory) * (1 - math.exp(-10 / memory))
+            right = 1 - math.exp(-1 / memory)
+            f1 = 2 * right / (2 * right + 10 * wrong)  # nine false alarms and one miss for every positive
+            assert float(loss.delta) == pytest.approx(f1 / 2, rel=1e-6)
 
     @pytest.mark.parametrize("memory", ["500", True, [1.0, 2.0], -1, math.nan, [1.0, 0.0, 1.0]])
     def test_what_is_no_memory(self, memory):

@@ -37,7 +37,7 @@ def from_plain(hint: Any, data: Any, at: str) -> Any:
         return None if data is None else from_plain(inner, data, at)
 
     if origin is tuple:
-        if not isinstance(data, list):
+        if not isinstance(data, list | tuple):  # a tuple: plain data that was no JSON yet
             raise ValueError(f"{at} should be a list; got {data!r:.60}.")
         inner = typing.get_args(hint)[0]
         return tuple(from_plain(inner, x, f"{at}[{i}]") for i, x in enumerate(data))

@@ -95,6 +95,7 @@ def _read(pipe):
 
 def _be(words, folder, stdin, stdout, errors, before, unbuffered):
     """Be that process, as Python would begin and end it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     code = 1
     try:
         os.chdir(folder)
@@ -112,12 +113,12 @@ def _be(words, folder, stdin, stdout, errors, before, unbuffered):
         warnings.resetwarnings()
         warnings.simplefilter("ignore", DeprecationWarning)  # as Python does for its users
         sys.argv = ["fbeta", *words]
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        from fbeta.cli import main
-
         atexit._clear()  # what the parent has to tidy up is its own
         before()
+        from fbeta.cli import main
+
         try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             main()
             code = 0
         except SystemExit as end:
@@ -167,6 +168,7 @@ def needs():
 
     import fbeta.artifact.predicting
     import fbeta.boosting
+    import fbeta.cli
     import fbeta.comparison.run
     import fbeta.report.comparison_page
     import fbeta.report.comparison_printout

@@ -91,9 +91,9 @@ def decision(path):
             assert p.shape == scores.shape
             assert np.asarray(called).shape == scores.shape
             found.margin(scores)
-        found.explain()
-        again = Decision.from_dict(json.loads(json.dumps(found.to_dict())))
-        assert (np.asarray(again.decide(scores)) == called).all()
+            found.explain()
+            again = Decision.from_dict(json.loads(json.dumps(found.to_dict())))
+            assert (np.asarray(again.decide(scores)) == called).all()
 
     return use
 

@@ -36,8 +36,8 @@ PROBABILITY, DECISION = "probability", "decision"
 class Predicted(NamedTuple):
     """What was written: rows, and those that were called positive; `counts` where the target was there to compare.
 
-    `notes` say what is unusual about the file that was read; `population` is the share of positives that was decided
-    for, where that was asked.
+    `notes` say what is unusual about the file that was read.
+    `population`: the share of positives that was decided for, where that was asked.
 
     >>> Predicted(rows=10, positives=2).counts is None
     True
@@ -106,7 +106,8 @@ def predict(
                 held = ~np.isnan(truth)
                 counts += [float(x) for x in Confusion.from_predictions(called[held] * 1.0, truth[held])]
             tick(rows)
-    return Predicted(rows, positives, Confusion(*counts.tolist()) if score else None, tuple(notes), population)
+    matrix = Confusion(*counts.tolist()) if score else None
+    return Predicted(rows, positives, matrix, tuple(notes), population)
 
 
 def _adapted(model: Model, source: str | Path, adapt: bool | float, new: New, delimiter: str | None) -> Model:

@@ -72,9 +72,9 @@ app.add_typer(data_app, name="data")
 
 def main() -> None:
     """Run the `fbeta` command."""
-    prepare()
     try:
         with answering():
+            prepare()
             app()
     except typer.Exit as end:
         sys.exit(end.exit_code)

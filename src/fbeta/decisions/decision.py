@@ -14,6 +14,7 @@ from fbeta.decisions.classes import Gains, best_gains
 from fbeta.decisions.inputs import KINDS, Vector, read_array, read_kind
 from fbeta.decisions.kept_rows import KeptRows
 from fbeta.decisions.prevalence import Prevalence, check_seen
+from fbeta.decisions.problem import few_positives
 from fbeta.decisions.row_cut import cut_rows
 from fbeta.decisions.row_rule import RowRule
 from fbeta.decisions.rules import Constant, Rule
@@ -248,7 +249,7 @@ class Decision:
         if s.ndim != 1 + self.several:
             raise ValueError(f"scores must be {'(n, K)' if self.several else '(n,)'}; got {s.shape}.")
         for column, seen in zip(s.T if self.several else [s], self.kept.seen if self.kept else (), strict=True):
-            check_seen(seen, column, np.ones(column.size))
+            check_seen(np.array(seen), column, np.ones(column.size), self.kind)
         odds = self.log_odds(s)
         return (odds if self.several else odds[:, None]), None
 
@@ -358,8 +359,9 @@ def _cuts_of_classes(
     called = gains(p).argmax(1)[:, None] == np.arange(p.shape[1])
     scores = np.asarray(metric(count_columns(called, y, w)))
     values = gains.offset / gains.gain
-    each = zip(values, scores, called.sum(0), strict=True)
-    return tuple(Threshold(float(v), float(s), int(n), "probability", metric=metric) for v, s, n in each)
+    said = [few_positives(float(n)) for n in y.sum(0)]
+    each = zip(values, scores, called.sum(0), said, strict=True)
+    return tuple(Threshold(float(v), float(s), int(n), "probability", metric=metric, warning=w) for v, s, n, w in each)
 
 
 def _normalised(p: Vector) -> Vector:

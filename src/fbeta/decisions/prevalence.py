@@ -24,8 +24,8 @@ FALLEN, RISEN = 2.58, 2.0
 REFIT = 0.7
 #: The same for the number of rows above a cut, asked at those that catch these shares of the positives.
 SURE_OF_MISFIT, REFIT_CALLED, CAUGHT = 3.5, 0.2, (0.1, 0.25, 0.5, 0.75, 0.9)
-#: If more than `FOREIGN` of the scores lie outside those known, by `MARGIN` of their range, another model made them.
-MARGIN, FOREIGN = 0.25, 0.1
+#: If more than `FOREIGN` of the scores lie outside those known, by `MARGIN` times their range, another model made them.
+MARGIN, FOREIGN = 1.0, 0.1
 #: Half the width of a 95 % interval, in standard errors.
 WIDE = 1.96
 
@@ -152,14 +152,13 @@ def _check(rows: Binned, scores: Vector, weight: Vector | None) -> None:
         raise ValueError("The rows that were decided by are of one class; a share needs scores of both.")
     if np.ptp(scores) == 0:
         raise ValueError(f"All {w.sum():,.0f} scores are equal, so they say nothing of the share of positives.")
-    x, z = (logit(s) if rows.kind == "probability" else s for s in (rows.scores, scores))
-    check_seen((float(x.min()), float(x.max())), z, w)
 
 
-def check_seen(seen: tuple[float, float], scores: Vector, weight: Vector) -> None:
-    """Refuse scores too many of which lie outside of those that were seen, from the least to the largest."""
-    margin = MARGIN * (seen[1] - seen[0])
-    far = (scores < seen[0] - margin) | (scores > seen[1] + margin)
+def check_seen(seen: Vector, scores: Vector, weight: Vector, kind: str) -> None:
+    """Refuse scores too many of which lie outside of those that were seen, of which the least and the largest count."""
+    seen, x = (logit(s) if kind == "probability" else s for s in (seen, scores))
+    margin = MARGIN * np.ptp(seen)
+    far = (x < seen.min() - margin) | (x > seen.max() + margin)
     outside = float(weight[far].sum() / max(weight.sum(), 1.0))
     if outside > FOREIGN:
         raise ValueError(

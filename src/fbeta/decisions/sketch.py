@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from fbeta.decisions.calibration import sigmoid
 from fbeta.decisions.inputs import Vector, read_rows
-from fbeta.decisions.prevalence import Prevalence, find_prevalence
+from fbeta.decisions.prevalence import Prevalence, check_seen, find_prevalence
 from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.rules import Rule, as_rule
 from fbeta.decisions.steps import Binned, rows_per_weight, score_cells
@@ -127,11 +127,14 @@ class Sketch:
         if new._grid != self._grid:
             raise ValueError(f"Only sketches with the same bins can be compared; got {self} and {new}.")
         scores, rows = new.rows
+        check_seen(self.steps.scores, scores, rows, self.kind)
         return find_prevalence(self.steps, scores, rows, cut)
 
     @property
     def rows(self) -> tuple[Vector, Vector]:
         """The middles of the bins that hold rows, and how many rows each holds."""
+        if not self.counts[2].any():
+            return np.empty(0), np.empty(0)
         steps = self.steps
         return steps.scores, np.diff(steps.called).astype(np.float64)
 

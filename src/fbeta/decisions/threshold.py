@@ -188,8 +188,11 @@ class Threshold:
             metric = None if spec is None else as_metric(str(spec))
         except ValueError:
             metric = None
+        value = _number(data["value"])
+        if value is None:
+            raise ValueError("it has no value")
         made = cls(
-            _number(data["value"]),
+            value,
             float(data["score"]),
             int(data["n_positive"]),
             kind=str(data.get("kind", "score")),

@@ -54,14 +54,14 @@ class Tables:
     fp: Array
 
     def scores(self, i: Any, j: Any) -> Array:
-        """The metric of tables."""
+        """The metric of tables; where a function of one's own is 0/0 it counts as 0."""
         tp, fp = self.tp[i], self.fp[j]
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(score_cells(self.metric, Confusion(tp, fp, self.tp[-1] - tp, self.fp[-1] - fp)))
+            found = score_cells(self.metric, Confusion(tp, fp, self.tp[-1] - tp, self.fp[-1] - fp))
+        return np.nan_to_num(np.asarray(found), nan=0.0)
 
     def worst(self, a: Array, b: Array) -> tuple[int, int]:
         """The table (i, j) with the most of ``a[i] + b[j] − M``; `a` and `b` must be concave in `tp` and `fp`."""
-        rows, columns = len(self.tp), len(self.fp)
         if self.shape == "all":
             i, j = self._of_all(a, b)
         elif self.shape == "order":
@@ -69,7 +69,7 @@ class Tables:
         else:
             i, j = self._on_lines(a, b, *self._lines(self.shape))
         best = int(np.argmax(a[i] + b[j] - self.scores(i, j)))
-        return min(int(i[best]), rows - 1), min(int(j[best]), columns - 1)
+        return int(i[best]), int(j[best])
 
     @cached_property
     def shape(self) -> str:

@@ -25,7 +25,8 @@ class MultivariateHinge:
 
     c says which rows are called wrongly. Of all c with one contingency table the worst calls the lowest positives and
     the highest negatives wrongly, so that after sorting the maximum is one over `Tables`. For accuracy R is the mean
-    hinge. Rows of several weights are called wrongly whole, the lowest or highest first.
+    hinge. Rows of different weights are called wrongly whole, the lowest or highest first: that is exact for metrics
+    linear in the cells, and for others a little less than the maximum.
 
     Shape: `y` (0 and 1) and `weight` ``(n,)``; called with scores ``(n,)`` it gives R and its slope ``(n,)``.
 
@@ -96,8 +97,8 @@ def fit_linear(
 
     With accuracy this is the ordinary SVM, ``LinearSVC(loss="hinge", C=C)``, its intercept included: that is the
     weight of a column of the number `intercept` (0: none), and has the same penalty as the others. A pass is two
-    products with X and a sort, so its time is linear in the rows but for a logarithm; their number depends on C and
-    `tolerance`, in units of R, and not on the rows.
+    products with X and a sort, so its time is linear in the rows but for a logarithm; how many there are depends on C·n
+    and on `tolerance`, in units of R, and otherwise not on the rows.
 
     Shape: `X` ``(n, d)``, dense or sparse; `y` ``(n,)`` of 0 and 1; `weight` ``(n,)``, n their sum.
 

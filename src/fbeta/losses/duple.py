@@ -1,5 +1,6 @@
 """DUPLE: dual variables for deep networks, from the average of all rewards so far."""
 
+import math
 from typing import Any
 
 from fbeta.losses.tangent import TangentLoss
@@ -28,7 +29,7 @@ class DUPLELoss(TangentLoss, name="duple"):
     >>> loss = DUPLELoss("gmean", warmup=0)
     >>> _ = loss(torch.zeros(3, requires_grad=True), torch.tensor([1.0, 0.0, 0.0]))
     >>> [round(float(c), 3) for c in loss.costs]  # both classes weigh the same: twice the negatives
-    [0.333, 0.667]
+    [0.75, 1.5]
 
     Reference: [sanyal2018], algorithm DUPLE
     """
@@ -43,4 +44,6 @@ class DUPLELoss(TangentLoss, name="duple"):
         memory: float | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(metric, prevalence, q=q, counts=counts, **options | {"memory": memory})
+        super().__init__(
+            metric, prevalence, q=q, counts=counts, **options | {"memory": math.inf if memory is None else memory}
+        )

@@ -22,6 +22,8 @@ from fbeta.losses.running import Decay
 from fbeta.losses.tangent import TangentElements
 from fbeta.metrics import Confusion, FBeta
 
+#: The bounds of false negatives, and of false positives: cross entropy of one class, in bits.
+MISSED, ALARMED = TangentElements((0.0, 1 / math.log(2), 0.0)), TangentElements((1 / math.log(2), 0.0, 0.0))
 #: Multipliers stay between this and its inverse, so that both classes always pull.
 LEAST = 1e-4
 
@@ -108,11 +110,12 @@ class Ascent:
 
     bargain: Bargain
     decay: Decay
+    memory: float
     patience: float
 
     def __call__(self, xp: Any, state: Any, found: Any) -> tuple[Any, ...]:
         """Counts, and the multiplier."""
-        tp, fp, fn, tn = self.decay(xp, state[:4], found)
+        tp, fp, fn, tn = self.decay(xp, state[:4], found, self.memory)
         price, positives, fresh = state[4], tp + fn, found[0] + found[2]
         some = xp.isfinite(found[0] + found[1] + found[2] + found[3]) * (positives > 0)
         lacking = self.bargain.gap(price, tp, fp, xp.where(some, fn, 1.0 - tp))
@@ -179,7 +182,7 @@ class EbanLoss(RowLoss, name="eban"):
             raise ValueError(f"patience is a number of positives above 0; got {patience!r}.")
         self.bargain, self.bound, self.counts = self._bargain(at), bound, counts
         self.counting = hard_decisions if counts == "hard" else None
-        pace = Ascent(self.bargain, Decay(memory, 0.5), patience)
+        pace = Ascent(self.bargain, Decay(0.5), memory, patience)
         self.running = PacedConfusion.like(self.reader, memory=memory, pace=pace, start=(1.0,), accumulate=accumulate)
         if at is None:
             self.running.beside.fill_((1 + self.bargain.level) / 2)  # equal costs: cross entropy
@@ -238,9 +241,7 @@ class EbanLoss(RowLoss, name="eban"):
         """The bounds of the cells; of one column by the kernels that compute the loss."""
         if self.columns or self.bound == "hinge":
             return bound_cells(*rows.plain.batch, self.bound, 0 if self.columns else None)
-        bit = 1 / math.log(2)
-        missed = rows.weigh(TangentElements((0.0, bit, 0.0)), hard_decisions).sums
-        alarmed = rows.weigh(TangentElements((bit, 0.0, 0.0))).sums
+        missed, alarmed = rows.weigh(MISSED, hard_decisions).sums, rows.weigh(ALARMED).sums
         found = evaluate(_from_sums, missed, alarmed)
         if isinstance(found, Tensor):
             return found

@@ -13,7 +13,6 @@ from fbeta.losses.kernels.formula import Formula, evaluate
 from fbeta.losses.options import one_of
 from fbeta.losses.running import RunningConfusion
 from fbeta.losses.tangent import TangentLoss
-from fbeta.metrics import Confusion
 
 #: Sums of weights are rounded: so near to its end a stage is over.
 NEARLY = 1 + 1e-9
@@ -111,7 +110,7 @@ class PacedConfusion(RunningConfusion):
     @torch.no_grad()
     def reset(self) -> None:
         """Forget everything, and start anew."""
-        self.set(Confusion(0.0, 0.0, 0.0, 0.0))
+        super().reset()
         for row, value in zip(self.beside, self.start, strict=True):
             row.copy_(torch.as_tensor(value))
 

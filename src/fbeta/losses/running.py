@@ -1,5 +1,6 @@
 """Counts of the whole data set from batches: the operating point (u, t) that training stands at."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -90,7 +91,8 @@ class RunningConfusion(PreciseModule):
         self.reader = Reader(task, num_labels, average, ignore_index, check)
         one_of("counts", counts, ("hard", "soft"))
         shape = self.reader.shape
-        span = None if memory is None else read_memory(memory, shape)
+        endless = memory is None or (is_number(memory) and memory == math.inf)
+        span = None if endless else read_memory(memory, shape)
         if not (is_number(damping) and 0 <= damping < 1):
             raise ValueError(f"damping must lie in [0, 1); got {damping!r}.")
         if accumulate is not None and not (type(accumulate) is int and accumulate >= 1):

@@ -32,7 +32,7 @@ class SPADELoss(PacedLoss, name="spade"):
     >>> logits = torch.tensor([2.0, -2.0, -2.0]).requires_grad_()
     >>> _ = loss(logits, torch.tensor([1.0, 0.0, 0.0]))
     >>> [round(float(c), 3) for c in loss.costs]  # both classes weigh the same: twice the negatives
-    [0.333, 0.667]
+    [0.75, 1.5]
 
     Reference: [narasimhan2015], algorithm SPADE
     """

@@ -108,7 +108,8 @@ class TangentLoss(RowLoss, name="tangent"):
               c(1) \propto \frac{\partial M/\partial t}{\pi},\quad c(0) \propto \frac{-\partial M/\partial u}{1 - \pi}
 
     with the slopes taken at the running operating point, without a gradient through it, and on a scale such that
-    the mean of c over the training rows is 1: learning rates and penalties that suit cross entropy suit this, too.
+    the mean of c over the training rows is 1: penalties and moderate learning rates of cross entropy suit this, too
+    (where positives are rare, a few rows weigh much, and a high rate is too high).
     f ≥ ½ ⇔ η ≥ δ = c(0)/(c(0) + c(1)); for F_β δ = F_β/(1 + β²), at the fixed point the best rule there is.
 
     - `q`: 0 logistic (convex, probabilities) … 1 absolute error; assign ``loss.q`` to schedule it (it is part of
@@ -195,7 +196,7 @@ class TangentLoss(RowLoss, name="tangent"):
             self.steepest = max(float(c.max()) for c in self.costs)
             if watch and counts != "given":
                 total = 0.0 if n1 is None else float(np.sum(n0 + n1))
-                self.watch = FitWatch("TangentLoss", total if total > 2 else None)
+                self.watch = FitWatch(type(self).__name__, total if total > 2 else None)
 
     def _memory(self, least: float) -> Any:
         """The positives of an epoch, if that is known: more would be stale, and many need no more than `MEMORY`."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from fbeta.numerals import series
 from fbeta.writing import write
-from fbeta_reproduction.protocol import BETAS, PROTOCOL
+from fbeta_reproduction.protocol import BETAS
 
 #: The folder of these files in a results folder, and how many decimals are kept.
 FOLDER, DIGITS = "gradients", 5
@@ -55,7 +55,7 @@ def save(
     folder: Path, dataset: str, epochs: int, machine: Mapping[str, Any], points: Sequence[Mapping[str, Any]]
 ) -> Path:
     """Write a data set's points, a line for each."""
-    head = {"protocol": PROTOCOL, "dataset": dataset, "epochs": epochs, "machine": machine}
+    head = {"dataset": dataset, "epochs": epochs, "machine": machine}
     lines = ",\n".join(json.dumps(point) for point in points)
     path = folder / FOLDER / f"{dataset}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,5 @@ def read_gradients(folder: Path) -> tuple[GradientPaths, ...]:
     found = []
     for path in sorted((folder / FOLDER).glob("*.json")):
         told = json.loads(path.read_bytes())
-        if told["protocol"] != PROTOCOL:
-            raise ValueError(f"{path} is of another protocol; move it out of the results folder.")
         found.append(GradientPaths(told["dataset"], told["epochs"], told["machine"], tuple(told["points"])))
     return tuple(found)

@@ -82,6 +82,7 @@ def gradients(dataset: str, repeats: int, epochs: int, results: Path, device: st
     on = device_of(device)
     runs = plan([dataset], None, repeats, epochs, None, device)
     data.path(dataset)
+    check(results, PROTOCOL)
     images = BinaryImages.load(dataset)
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     with bar("epochs", console) as shown:

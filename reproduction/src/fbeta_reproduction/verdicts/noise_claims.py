@@ -24,7 +24,7 @@ def label_noise(results: Results) -> Claim:
         "robustness” (section 6, without an experiment)",
         "Labels to train and validate on are turned around at random, test labels are true. Holds if with "
         f"q = {Q_NOISE:g} the final test F₁ at ½ is above that of the surrogate without q in every repeat at every "
-        "share of noise; in part if the median difference is above 0 at the largest.",
+        "share of noise; in part if the median difference is above 0 at one share or more.",
         tuple(_robust(results, d) for d in PAPER),
     )
 
@@ -34,9 +34,10 @@ def _robust(results: Results, dataset: str) -> Finding:
     if not found:
         return unmeasured(dataset)
     always = all(min(values) > 0 for _, values in found)
-    mostly = median(found[-1][1]) > 0
+    partly = any(median(values) > 0 for _, values in found)
     said = [
-        f"{100 * share:g} % noise: with q the surrogate is {spread(values)} above itself without."
+        f"{100 * share:g} % noise: with q the surrogate is {spread(values)} above itself without. Off the plateau: "
+        f"{_off(results, dataset, share, Q_NOISE)} runs with q, {_off(results, dataset, share, 0.0)} without."
         for share, values in found
     ]
     for other in ("gce", "balanced-gce", "bce", "balanced-bce"):
@@ -47,7 +48,7 @@ def _robust(results: Results, dataset: str) -> Finding:
             said.append(f"The q form minus {name}, by repeat: {cells}.")
     missing = [f"{100 * share:g} %" for share in NOISE if share not in dict(found)]
     told = f"preliminary: without {', '.join(missing)} noise" if missing else ""
-    return Finding(dataset, "holds" if always else "holds in part" if mostly else "does not hold", tuple(said), told)
+    return Finding(dataset, "holds" if always else "holds in part" if partly else "does not hold", tuple(said), told)
 
 
 def differences(results: Results, dataset: str, other: str) -> Iterator[tuple[float, list[float]]]:
@@ -61,6 +62,12 @@ def differences(results: Results, dataset: str, other: str) -> Iterator[tuple[fl
             values = [x - scores[r.run.repeat] for r, x in pairs if r.run.repeat in scores]
             if values:
                 yield share, values
+
+
+def _off(results: Results, dataset: str, share: float, q: float) -> str:
+    """How many runs of the surrogate are off the plateau in the end."""
+    g = noisy(results, dataset, "surrogate", share, q)
+    return "0 of 0" if g is None else f"{sum(not r.on_plateau[-1] for r in g.results)} of {len(g.results)}"
 
 
 def noisy(results: Results, dataset: str, loss: str, share: float, q: float = 0.0) -> Repeats | None:

@@ -33,8 +33,8 @@ def protocol_table() -> tuple[tuple[str, str, str], ...]:
         (
             "repeats",
             "5",
-            "5 of the paper’s losses, 3 of the others; split, initial weights and order of rows depend on "
-            "the repeat alone, not on the loss",
+            "5 of the paper’s losses and of those beside them, 3 under a remedy and under label noise; split, initial "
+            "weights and order of rows depend on the repeat alone, not on the loss",
         ),
         ("validation", "10 % of the training set at random, in each experiment", "the same"),
         (

@@ -13,6 +13,9 @@ from fbeta.losses.kernels.plain import Beside, Counted, Elements, PlainRows, Sof
 from fbeta.losses.memory import batched, ordinary
 from fbeta.losses.task import convert
 
+#: Costs beyond this are computed with in double precision.
+LARGEST = 1e30
+
 
 class CompiledRows(PlainRows, ABC):
     """Rows that a compiled kernel reads as they are: logits z, targets y, weights w or None, an ignored target.
@@ -175,6 +178,8 @@ class _CompiledCounted(Counted):
         except (TypeError, AttributeError, ValueError):  # a formula that takes tensors only
             return self.plain_loss(self.rows.plain)
         self.costs = found[1:]
+        if not isinstance(self.costs[0], Tensor) and max(map(abs, self.costs)) > LARGEST:
+            return self.plain_loss(self.rows.plain)  # a class that weighs next to nothing
         return self.rows.attach(found[0], self)
 
     def gradient(self, upstream: Tensor, again: Callable[[], CompiledRows]) -> Tensor:
