@@ -122,20 +122,29 @@ def speed(rng: np.random.Generator) -> dict[str, float]:
     return found
 
 
-def on_gpu() -> float | None:
-    """Million pixels per second on a GPU, if there is one."""
+def on_gpu() -> dict[str, float]:
+    """Million pixels per second on a GPU, if there is one: of large images and of many small ones.
+
+    Alone: cd benchmarks && python -c "import decisions_maps as m; print(m.on_gpu())"
+    """
     import torch
 
-    if not torch.cuda.is_available():
-        return None
-    p = torch.rand(32, 1024, 1024, device="cuda") ** 3
-    decide_rows(p, "f1")
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    for _ in range(TIMES):
-        decide_rows(p, "f1")
-    torch.cuda.synchronize()
-    return TIMES * p.numel() / (time.perf_counter() - start) / 1e6
+    found: dict[str, float] = {}
+    for shape in ((32, 1024, 1024), (4096, 64, 64)) if torch.cuda.is_available() else ():
+        p = torch.rand(shape, device="cuda") ** 3
+        rows = p.flatten(1)
+        calls = {OURS: lambda p=p: decide_rows(p, "f1"), "rankseg": lambda rows=rows: rankseg(rows, "F1", 0.5)}
+        for way, call in calls.items():
+            if call() is None:
+                continue
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(TIMES):
+                call()
+            torch.cuda.synchronize()
+            size = " × ".join(map(str, shape))
+            found[f"{way}, {size}"] = TIMES * p.numel() / (time.perf_counter() - start) / 1e6
+    return found
 
 
 def measure(
@@ -197,8 +206,9 @@ def render(found: dict[str, Any]) -> list[str]:
         lines.append(f"| {case} | " + " | ".join(f"{row[way]:.4f}" for way in ways) + f" | {shown} |")
     rates = ", ".join(f"{way} {rate:.0f}" for way, rate in found["speed"].items())
     lines += ["", f"Million pixels per second of one core, eight images of 512 × 512, single precision: {rates}."]
-    if found["gpu"] is not None:
-        lines += ["", f"On a GPU, 32 images of 1024 × 1024: {found['gpu']:,.0f} million pixels per second."]
+    if found["gpu"]:
+        rates = ", ".join(f"{way} {rate:,.0f}" for way, rate in found["gpu"].items())
+        lines += ["", f"Million pixels per second of a GPU: {rates}."]
     return [*lines, ""]
 
 

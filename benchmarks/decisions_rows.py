@@ -75,7 +75,7 @@ def ratio(p: Floats, metric: Metric) -> Any:
     return places < np.argmax(value, 1)[:, None]
 
 
-def rankseg(p: Floats, metric: str, pruning: float, **options: Any) -> Any:
+def rankseg(p: Any, metric: str, pruning: float, **options: Any) -> Any:
     """What that package calls; None where it is not installed or does not know the metric."""
     try:
         import torch
@@ -85,7 +85,8 @@ def rankseg(p: Floats, metric: str, pruning: float, **options: Any) -> Any:
     if metric not in THEIRS:
         return None
     common: dict[str, Any] = {"metric": THEIRS[metric], "output_mode": "multilabel", "pruning_prob": pruning}
-    return decide(torch.from_numpy(p)[:, None], **common, **options)[:, 0].numpy()
+    found = decide(torch.as_tensor(p)[:, None], **common, **options)[:, 0]
+    return found if found.is_cuda else found.numpy()
 
 
 def ways(name: str, data: dict[str, Any]) -> tuple[dict[str, Any], Decision]:

@@ -79,7 +79,7 @@ def _search(x: NDArray[Any], metric: Metric, empty: float) -> tuple[int, float]:
     return int(fine.called[0, best]), float(q[best - 1])
 
 
-def _running(part: Vector) -> Vector:
+def _running(part: NDArray[Any]) -> Vector:
     """Sums from 0 on, as a row."""
     total: Vector = np.append(0.0, np.cumsum(part))[None]
     return total

@@ -11,7 +11,7 @@ import numpy as np
 
 from fbeta.decisions.expected_scores import exact_values, falling, laws_of_counts
 from fbeta.decisions.inputs import Vector, read_array
-from fbeta.decisions.large_rows import call_likeliest, decide_large
+from fbeta.decisions.large_rows import LIKELIEST, call_likeliest, decide_large
 from fbeta.metrics import Confusion, Metric, as_metric
 
 #: Up to so many labels the expected score is summed over all outcomes.
@@ -57,7 +57,7 @@ def decide_rows(probabilities: Any, metric: Metric | str | Any, *, empty: float 
         raise ValueError(f"sizes are for rows of up to {EXACT} labels; got {k}.")
     host = hasattr(p, "detach") and p.device.type == "cpu"
     rows = read_array("probabilities", p) if host else p  # the same memory, and quicker to sort
-    decided, room = rows > 1, max(1, ROOM // (k * min(k, EXACT)))
+    decided, room = rows > 1, max(1, ROOM // (k * k if k <= EXACT else max(k, EXACT * LIKELIEST)))
     for i in range(0, n, room):
         part = slice(i, i + room)
         if k > EXACT:
