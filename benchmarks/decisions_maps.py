@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,10 @@ def on_gpu() -> dict[str, float]:
     for shape in ((32, 1024, 1024), (4096, 64, 64)) if torch.cuda.is_available() else ():
         p = torch.rand(shape, device="cuda") ** 3
         rows = p.flatten(1)
-        calls = {OURS: lambda p=p: decide_rows(p, "f1"), "rankseg": lambda rows=rows: rankseg(rows, "F1", 0.5)}
+        calls: dict[str, Callable[[], Any]] = {
+            OURS: partial(decide_rows, p, "f1"),
+            "rankseg": partial(rankseg, rows, "F1", 0.5),
+        }
         for way, call in calls.items():
             if call() is None:
                 continue
@@ -147,11 +151,9 @@ def on_gpu() -> dict[str, float]:
     return found
 
 
-def measure(
-    folder: Path | None, rows: int, repeats: int, cache: Path | None, say: Callable[[str], None]
-) -> dict[str, Any]:
+def measure(folder: Path | None, rows: int, repeats: int, cache: Path | None, jobs: int) -> dict[str, Any]:
     """Mean Dice on made maps and photos, and times."""
-    del folder, rows, cache
+    del folder, rows, cache, jobs
     found: dict[str, Any] = {}
     cases = [(f"{kind}, {share:g}, {name}", kind, share, by) for kind in ("fields", "blobs") for share in SHARES
              for name, by in CONFIDENCE.items()]  # fmt: skip
@@ -166,7 +168,7 @@ def measure(
         found[case] = {way: float(np.mean(values)) for way, values in scores.items()} | {
             "above rankseg": _apart(scores, "rankseg, unpruned")
         }
-        say(case)
+        print(case, flush=True)
     return {
         "images": repeats * IMAGES,
         "repeats": repeats,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -108,9 +107,9 @@ def ways(name: str, data: dict[str, Any]) -> tuple[dict[str, Any], Decision]:
     return {way: called for way, called in found.items() if called is not None}, decision
 
 
-def measure(folder: Path, rows: int, repeats: int, cache: Path | None, say: Callable[[str], None]) -> dict[str, Any]:
+def measure(folder: Path, rows: int, repeats: int, cache: Path | None, jobs: int) -> dict[str, Any]:
     """Every way on every set (of all its rows): the mean row score of later rows, mean over repeats."""
-    del rows
+    del rows, jobs
     seen: dict[str, Any] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     about: dict[str, Any] = {}
     single: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
@@ -125,7 +124,7 @@ def measure(folder: Path, rows: int, repeats: int, cache: Path | None, say: Call
                     score = np.mean(row_scores(called, data["yte"], metric))
                     seen[name][path.stem][way].append(float(score))
             about[path.stem] = {"rows": len(data["ytr"]), "labels": data["ytr"].shape[1]}
-        say(path.stem)
+        print(path.stem, flush=True)
     return {
         "repeats": repeats,
         "sets": about,

@@ -107,7 +107,7 @@ def test_a_decision_learns_that_no_row_is_empty():
     assert "one by one" in decision.explain()
 
 
-def test_the_common_cut_decides_where_labels_depend_on_each_other():
+def test_the_common_cut_decides_where_it_scored_more():
     rng = np.random.default_rng(0)
     # One cause for all labels of a row, which each label's own probability does not know.
     p = rng.uniform(0.15, 0.5, size=(2000, 12))

@@ -40,9 +40,7 @@ def exact_values(q: Any, rest: Any, count: int, metric: Metric, empty: float, si
     before[:, 0] = 1.0
     for called in range(k + 1):
         if called:
-            hit = q[:, called - 1, None]
-            before[:, 1:] = before[:, 1:] * (1.0 - hit) + before[:, :-1] * hit
-            before[:, :1] *= 1.0 - hit
+            add_element(before, q[:, called - 1, None])
         tp, fn = np.ogrid[: called + 1, : after.shape[2]]
         cells = np.broadcast_arrays(tp, called - tp, fn, np.maximum(count - called - fn, 0))
         worth = np.array(metric(Confusion(*(c.astype(np.float64) for c in cells))), dtype=np.float64)
@@ -53,6 +51,21 @@ def exact_values(q: Any, rest: Any, count: int, metric: Metric, empty: float, si
         worth = q.new_tensor(worth) if hasattr(q, "detach") else worth
         value[:, called] = ((before[:, : called + 1] @ worth) * after[:, called]).sum(-1)
     return value
+
+
+def law_of_count(p: Any) -> Any:
+    """How many elements of each row are positive: probabilities ``(n, k + 1)`` of 0 … k."""
+    law = _zeros(p, p.shape[1] + 1)
+    law[:, 0] = 1.0
+    for i in range(p.shape[1]):
+        add_element(law, p[:, i, None])
+    return law
+
+
+def add_element(law: Any, hit: Any) -> None:
+    """Turn the law of a count into that with one element more, in place; `hit` ``(n, 1)`` is its probability."""
+    law[:, 1:] = law[:, 1:] * (1.0 - hit) + law[:, :-1] * hit
+    law[:, :1] *= 1.0 - hit
 
 
 def laws_of_counts(q: Any, rest: Any) -> Any:

@@ -152,11 +152,13 @@ class Evidence:
 
 @dataclass(frozen=True)
 class RowEvidence:
-    """Row scores behind a common cut: their sums over groups of rows at some cuts, the groups' weights and squares.
+    """Row scores behind a common cut: their sums over groups of rows at some cuts, and the groups' weights.
 
     Rows are what is drawn again, by a Bayesian bootstrap of groups of rows (with up to 200 rows each is a group). One
     row more, half at the worst and half at the best score, keeps rows that are all alike from being certain. Draws that
     choose again say how much better the cut looks than it is; the lower end moves down by that.
+
+    `ends`: the worst and the best score of a row.
 
     Shape: `sums` ``(G, m)``, `weight` ``(G,)``, `cuts` ``(m,)``. Reference: [rubin1981]
     """

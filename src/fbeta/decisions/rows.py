@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fbeta.decisions.expected_scores import exact_values, falling, laws_of_counts
+from fbeta.decisions.expected_scores import exact_values, falling, law_of_count
 from fbeta.decisions.inputs import Vector, read_array
 from fbeta.decisions.large_rows import LIKELIEST, call_likeliest, decide_large
 from fbeta.metrics import Confusion, Metric, as_metric
@@ -92,7 +92,7 @@ def size_weights(probabilities: Any, target: Any, weight: Any = None) -> Vector:
     p, y = read_array("probabilities", probabilities, np.float64), read_array("target", target)
     if p.ndim != 2 or p.shape != y.shape or not p.size:
         raise ValueError(f"probabilities and target must be alike, (n, K); got {p.shape} and {y.shape}.")
-    likely = laws_of_counts(falling(_checked(p)), None)[:, 0]
+    likely = law_of_count(_checked(p))
     rows = np.ones(len(p)) if weight is None else read_array("weight", weight, np.float64)
     if rows.shape != (len(p),) or not ((rows >= 0) & np.isfinite(rows)).all() or not rows.any():
         raise ValueError(f"weight is one number per row, finite, from 0 and not all 0; got shape {rows.shape}.")
