@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from fbeta import FBeta, Jaccard, as_metric, decide_rows
-from fbeta.decisions import row_scores, rows, size_weights
-from fbeta.decisions.expected_scores import exact_values, falling, law_of_count
+from fbeta.decisions import large_rows, row_scores, rows, size_weights
+from fbeta.decisions.expected_scores import Sums, exact_values, falling, law_of_count, second_order
 
 METRICS = ["fbeta:beta=0.5", "f1", "f2", "jaccard", "mcc", "kappa", "gmean", "cost:fp=1,fn=3", "accuracy"]
 
@@ -158,3 +158,27 @@ def test_cells_of_large_maps_stay_counts():
 
     decide_rows(np.random.default_rng(0).random((3, 400)), watch)
     assert min(seen) > -1e-9
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("metric", ["f1", "f2", "jaccard", "mcc", "accuracy"])
+def test_bins_find_what_sorting_finds(metric, dtype):
+    rng, goal = np.random.default_rng(0), as_metric(metric)
+    p = np.concatenate(
+        [
+            rng.beta(0.1, 0.5, size=(3, 3000)),
+            rng.beta(0.05, 20.0, size=(2, 3000)),  # few positives
+            rng.random((1, 3000)).round(1),  # ties
+            np.full((1, 3000), 0.3),
+            -np.zeros((1, 3000)),
+            np.ones((1, 3000)),
+        ]
+    ).astype(dtype)
+    found = decide_rows(p, metric)
+    sorts = large_rows.decide_large(torch.from_numpy(p), goal, 1.0).numpy()  # as a GPU does
+    q = falling(p)
+    value = second_order(Sums.of(q), goal, 1.0)
+    rows = np.arange(len(p))
+    assert value[rows, found.sum(1)] == pytest.approx(value[rows, sorts.sum(1)], abs=1e-9)
+    for called, likely in zip(found, p, strict=True):
+        assert not called.any() or likely[called].min() >= likely[~called].max(initial=0.0)
