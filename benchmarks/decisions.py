@@ -2,12 +2,14 @@
 
     python benchmarks/decisions.py shift FOLDER     # every table in FOLDER: .csv, .csv.gz, .parquet, with a column y
     python benchmarks/decisions.py rules FOLDER
+    python benchmarks/decisions.py rows FOLDER      # every set of labels in FOLDER: NAME.npz with X and Y
+    python benchmarks/decisions.py maps             # made maps and photos that come with scikit-learn
     python benchmarks/decisions.py page             # write the pages and docs/cuts.md again from the numbers
 
 A part is a module that measures, renders a page and says in a few lines what the documents quote. Sources are the
 units: tables made from the same rows count once, and intervals are Student's t over sources. Numbers are kept in
-benchmarks/results/decisions-PART.json, the page beside it, unless `--dry`. With QuaPy installed its EMQ is measured on
-the same rows.
+benchmarks/results/decisions-PART.json, the page beside it, unless `--dry`. With QuaPy or rankseg installed they
+are measured on the same rows.
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import decisions_maps
+import decisions_rows
 import decisions_rules
 import decisions_shift
 import doc_block
 
 RESULTS = Path(__file__).parent / "results"
-PARTS = {"shift": decisions_shift, "rules": decisions_rules}
+PARTS = {"shift": decisions_shift, "rules": decisions_rules, "rows": decisions_rows, "maps": decisions_maps}
 
 
 def keep(part: str, result: dict[str, Any]) -> None:
@@ -48,7 +52,7 @@ def main() -> None:
         for path in RESULTS.glob("decisions-*.json"):
             keep(path.stem.removeprefix("decisions-"), json.loads(path.read_text()))
         return
-    if given.folder is None:
+    if given.folder is None and given.part != "maps":
         parser.error("name the folder with the tables")
     result = PARTS[given.part].measure(given.folder, given.rows, given.repeats, given.cache, given.jobs)
     print("\n".join(PARTS[given.part].render(result)))

@@ -148,7 +148,7 @@ def test_pinned_names_are_there():
 
     pinned = """Confusion Metric as_metric metric FBeta Jaccard Tversky Kappa MCC GMean BalancedAccuracy Accuracy
     FowlkesMallows Precision Recall Specificity Cost SurrogateLoss TangentLoss SoftLoss RunningConfusion
-    tune Threshold Decision compare"""
+    tune Threshold Decision decide_rows compare"""
     assert set(pinned.split()) == set(fbeta.__all__)
 
 

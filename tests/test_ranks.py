@@ -16,6 +16,7 @@ from fbeta.losses import kernels, ranks
 from rank_processes import end_rank, join, run_ranks
 
 STEPS, FEATURES, LABELS = 4, 5, 3
+WIDE = ("macro", "micro", "samples")
 CASES = {
     "surrogate": lambda **k: SurrogateLoss(FBeta(2), prevalence=0.1, **k),
     "surrogate-sum": lambda **k: SurrogateLoss(FBeta(2), prevalence=0.1, reduction="sum", **k),
@@ -32,6 +33,7 @@ CASES = {
     "eban-macro": lambda **k: losses.get("eban", "f1", task="multilabel", num_labels=LABELS, **k),
     "soft": lambda **k: SoftLoss(FBeta(1), **k),
     "soft-macro": lambda **k: SoftLoss(MCC(), task="multilabel", num_labels=LABELS, **k),
+    "soft-samples": lambda **k: SoftLoss(FBeta(1), task="multilabel", num_labels=LABELS, average="samples", **k),
     "soft-memory": lambda **k: SoftLoss(FBeta(1), memory=30, **k),
     "soft-log": lambda **k: SoftLoss(FBeta(1), prevalence=0.1, form="log", **k),
     "soft-log-memory": lambda **k: SoftLoss(FBeta(1), prevalence=0.1, form="log", memory=30, **k),
@@ -42,7 +44,7 @@ SHARDS = {2: [37, 11], 4: [20, 3, 24, 1]}
 def data(name, step, dtype=torch.float64):
     generator = torch.Generator().manual_seed(step)
     x = torch.randn(48, FEATURES, generator=generator, dtype=torch.float64)
-    shape = (48, LABELS) if name.endswith(("macro", "micro")) else (48,)
+    shape = (48, LABELS) if name.endswith(WIDE) else (48,)
     y = (torch.rand(shape, generator=generator) < 0.25).double()
     y[:20] = 0  # the first shard of four has no positive at all
     y[30] = 1
@@ -52,7 +54,7 @@ def data(name, step, dtype=torch.float64):
 
 def model_for(name):
     torch.manual_seed(0)
-    return nn.Linear(FEATURES, LABELS if name.endswith(("macro", "micro")) else 1).double()
+    return nn.Linear(FEATURES, LABELS if name.endswith(WIDE) else 1).double()
 
 
 def train(name, model, loss, part, dtype):
@@ -63,7 +65,7 @@ def train(name, model, loss, part, dtype):
         x, y, w = (t[part] for t in data(name, step, dtype))
         optimiser.zero_grad()
         z = model(x)
-        value = loss(z if name.endswith(("macro", "micro")) else z.squeeze(1), y, w)
+        value = loss(z if name.endswith(WIDE) else z.squeeze(1), y, w)
         value.backward()
         optimiser.step()
         values.append(value.detach())
@@ -88,7 +90,7 @@ def work(rank, world, folder, dtype):
             before = {k: v.clone() for k, v in loss.state_dict().items()}
             x, y, w = data(name, 99, dtype)
             z = model_for(name).to(dtype)(x)
-            z = z if name.endswith(("macro", "micro")) else z.squeeze(1)
+            z = z if name.endswith(WIDE) else z.squeeze(1)
             loss.eval()(z, y, w)
             with torch.no_grad():
                 loss.train()(z, y, w)
@@ -219,7 +221,7 @@ MIXED = {
     "bce": lambda: losses.get("bce"),
     "bce-sum": lambda: losses.get("bce", reduction="sum"),
     "focal": lambda: losses.get("focal"),
-    **{name: CASES[name] for name in CASES if not name.endswith(("macro", "micro"))},
+    **{name: CASES[name] for name in CASES if not name.endswith(WIDE)},
 }
 BATCHES = {  # rows of each rank, and which of them are strided
     "unequal": ({2: [37, 11], 4: [20, 3, 24, 1]}, ()),

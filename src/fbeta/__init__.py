@@ -22,7 +22,7 @@ _HOME = {
         "FBeta", "Jaccard", "Tversky", "Kappa", "MCC", "GMean", "BalancedAccuracy", "Accuracy", "FowlkesMallows",
         "Precision", "Recall", "Specificity", "Cost",
     ],
-    "decisions": ["tune", "Threshold", "Decision"],
+    "decisions": ["tune", "Threshold", "Decision", "decide_rows"],
     "losses": ["SurrogateLoss", "TangentLoss", "SoftLoss", "RunningConfusion"],
     "comparison": ["compare"],
 }  # fmt: skip

@@ -6,6 +6,7 @@ from fbeta.decisions.calibration_choice import calibrate
 from fbeta.decisions.decision import Decision
 from fbeta.decisions.interval import Interval
 from fbeta.decisions.prevalence import Prevalence
+from fbeta.decisions.rows import decide_rows, row_scores, size_weights
 from fbeta.decisions.rules import Rule, as_rule
 from fbeta.decisions.sketch import Sketch
 from fbeta.decisions.steps import Steps, curve
@@ -13,15 +14,6 @@ from fbeta.decisions.threshold import Threshold
 from fbeta.decisions.tuning import tune
 
 __all__ = [
-    "Calibrator",
-    "Decision",
-    "Interval",
-    "Platt",
-    "Prevalence",
-    "Rule",
-    "Sketch",
-    "Steps",
-    "Threshold",
-    "as_rule",
-]
-__all__ += ["calibrate", "curve", "rules", "tune"]
+    "Calibrator", "Decision", "Interval", "Platt", "Prevalence", "Rule", "Sketch", "Steps", "Threshold", "as_rule",
+    "calibrate", "curve", "decide_rows", "row_scores", "rules", "size_weights", "tune",
+]  # fmt: skip

@@ -15,6 +15,8 @@ from fbeta.decisions.inputs import KINDS, Vector, read_array, read_kind
 from fbeta.decisions.kept_rows import KeptRows
 from fbeta.decisions.prevalence import Prevalence, check_seen
 from fbeta.decisions.problem import few_positives
+from fbeta.decisions.row_cut import cut_rows
+from fbeta.decisions.row_rule import RowRule
 from fbeta.decisions.rules import Constant, Rule
 from fbeta.decisions.rules.constant import USUAL
 from fbeta.decisions.sketch import Sketch
@@ -36,8 +38,9 @@ class Decision:
 
     `calibration` is g, a rising curve of log odds, `cuts` holds c and what is known about it (a `Threshold` of
     probabilities), one of each per column. Among several classes that exclude each other the one with the largest
-    value to the metric is called, see `Gains`. `kept` are the labelled rows in short, from which `adapt` chooses the
-    cuts again for a population with another share of positives; what it found is in `prevalences`.
+    value to the metric is called, see `Gains`; where the mean of row scores counts, `rows` decides, see `RowRule`.
+    `kept` are the labelled rows in short, from which `adapt` chooses the cuts again for a population with another
+    share of positives; what it found is in `prevalences`.
 
     Shape: fitted on scores ``(n,)`` it takes and gives ``(n,)``, fitted on ``(n, K)`` it takes and gives ``(n, K)``.
 
@@ -58,6 +61,7 @@ class Decision:
     several: bool = False
     kept: KeptRows | None = None
     prevalences: tuple[Prevalence, ...] = ()
+    rows: RowRule | None = None
 
     @classmethod
     def fit(
@@ -72,6 +76,7 @@ class Decision:
         calibration: str | Sequence[Calibrator] = "auto",
         average: str = "macro",
         exclusive: bool = False,
+        empty: float = 1.0,
         **constraints: Any,
     ) -> Self:
         """Calibrate, then cut.
@@ -80,7 +85,10 @@ class Decision:
           `constraints`: `subject_to`, `budget` and `prevalence` of `tune`.
         - `calibration`: "auto" learns it from the rows, in the form that their log loss asks for (see `calibrate`),
           "platt" a line; "none" takes probabilities and logits as they are; or what is known, one `Platt` per column.
-        - `average`: each column has its own cut ("macro"), or all share one, for the pooled counts ("micro").
+        - `average`: each column has its own cut ("macro"), or all share one, for the pooled counts ("micro"); "samples"
+          is the mean of the scores that rows have by themselves: each row gets the set with the highest expected score,
+          or all rows one common cut where that scored more. But for "own", `rule` has no say in it.
+        - `empty`: what a row without positives scores if nothing is called in it ("samples").
         - `exclusive`: the columns are classes, of which each row has exactly one.
 
         Shape: `scores` and `target` ``(n,)`` or ``(n, K)``, `weight` ``(n,)``.
@@ -89,6 +97,8 @@ class Decision:
         y = read_array("target", target)
         if s.shape != y.shape or s.ndim not in (1, 2) or s.size == 0:
             raise ValueError(f"scores and target must be alike, (n,) or (n, K); got {s.shape} and {y.shape}.")
+        if average not in ("macro", "micro", "samples"):
+            raise ValueError(f"average must be 'macro', 'micro' or 'samples'; got {average!r}.")
         several = s.ndim == 2
         s, y = (s, y) if several else (s[:, None], y[:, None])
         kind = read_kind(kind, float(s.min()), float(s.max()), matters=True)
@@ -105,6 +115,16 @@ class Decision:
             wide = None if w is None else np.repeat(w, s.shape[1])
             cut = tune(p.ravel(), y.ravel(), goal, wide, kind="probability", rule=rule, **constraints)
             return cls(kind, curves, (cut,) * s.shape[1], goal, None, several)
+        if average == "samples" and not own:
+            if constraints or exclusive or not several:
+                raise ValueError(
+                    "average='samples' is for several labels (n, K), not exclusive, and takes no subject_to, budget or "
+                    "prevalence; use average='macro' for these."
+                )
+            cut = cut_rows(p, y, goal, w, kind="probability", empty=empty)
+            return cls(
+                kind, curves, (cut,) * s.shape[1], goal, None, True, rows=RowRule.choose(p, y, goal, w, cut, empty)
+            )
         cuts = []
         for curve, column, truth in zip(curves, p.T, y.T, strict=True):
             each = _own(curve, kind) if own else rule
@@ -139,6 +159,8 @@ class Decision:
         p = self.probability(scores)
         if self.gains is not None:
             found = self.gains(p).argmax(-1)[..., None] == np.arange(p.shape[-1])
+        elif self.rows is not None and self.metric is not None:
+            found = self.rows.decide(p, self.metric, self.cuts[0])
         elif self.several:
             found = np.stack([cut.decide(p[..., k]) for k, cut in enumerate(self.cuts)], axis=-1)
         else:
@@ -157,9 +179,13 @@ class Decision:
         cuts = np.array([float(cut.value) for cut in self.cuts])
         # A cut that calls all or none is infinitely far away; margins stay finite.
         there = np.where((cuts > 0) & (cuts < 1), logit(cuts, 1e-300), np.where(cuts > 0, FAR, -FAR))
-        margin = self.log_odds(scores) - (there if self.several else there[0])
+        odds, called = self.log_odds(scores), self.decide(np.asarray(scores))
+        if self.rows is not None and self.rows.one_by_one:  # midway between what is called in the row and what is not
+            low, high = odds.min(-1, keepdims=True), odds.max(-1, keepdims=True)
+            last = np.where(called, odds, high).min(-1, keepdims=True)
+            there = (last + np.where(called, low, odds).max(-1, keepdims=True)) / 2
+        margin = odds - (there if self.several else there[0])
         tiny = np.finfo(np.float64).tiny
-        called = self.decide(np.asarray(scores))
         found: Vector = np.where(called, np.maximum(margin, tiny), np.minimum(margin, -tiny))
         return found
 
@@ -192,7 +218,8 @@ class Decision:
         if self.kept is None:
             raise ValueError(
                 "adapt moves the share of positives of columns that were cut one by one; classes that exclude each "
-                "other, cuts for pooled counts (micro) and cuts made by hand have none."
+                "other, cuts for pooled counts (micro) or for the mean over rows (samples) and cuts made by hand have "
+                "none."
             )
         if (scores is None) == (at_prevalence is None):
             raise ValueError("adapt takes scores of new rows, or at_prevalence=, the share of positives among them.")
@@ -258,7 +285,7 @@ class Decision:
         Positive from a probability of 0.507 on: F₁ 1.000 on the rows that chose the cut (95 % interval 0.911 to 1.000).
         """
         said = []
-        for k, cut in enumerate(self.cuts):
+        for k, cut in enumerate(self.cuts if self.rows is None else self.cuts[:1]):
             where, known = f"positive from a probability of {short(cut.value, 3)} on", ""
             if math.isinf(cut.value):
                 where = "never positive" if cut.value > 0 else "always positive"
@@ -266,6 +293,9 @@ class Decision:
                 sure = cut.interval
                 ends = "" if sure is None else f" (95 % interval {between(*sure.score)})"
                 known = f": {title(cut.metric)} {fixed(cut.score)} on the rows that chose the cut{ends}"
+            if self.rows is not None and cut.metric is not None:
+                said.append(self.rows.explain(cut.metric, where))
+                continue
             said.append(f"Column {k}: {where}{known}." if self.several else f"{where.capitalize()}{known}.")
             said += [cut.warning] if cut.warning else []
             said += [self.prevalences[k].explain()] if self.prevalences else []
@@ -282,6 +312,7 @@ class Decision:
             "several": self.several,
             "kept": None if self.kept is None else self.kept.to_dict(),
             "prevalences": [population.to_dict() for population in self.prevalences],
+            "rows": None if self.rows is None else self.rows.to_dict(),
         }
 
     @classmethod
@@ -296,6 +327,7 @@ class Decision:
             held, found = data.get("kept"), data.get("prevalences", ())
             kept = None if held is None else KeptRows.from_dict(held)
             prevalences = tuple(map(Prevalence.from_dict, found))
+            rows = None if data.get("rows") is None else RowRule.from_dict(data["rows"], len(cuts))
         except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"this is no decision ({error!r:.80})") from error
         if kind not in KINDS or len(curves) != len(cuts) or not cuts or (len(cuts) > 1 and not several):
@@ -308,7 +340,10 @@ class Decision:
             raise ValueError("its cut is no number")
         if values is not None and not (several and values.gain.shape == values.offset.shape == (len(cuts),)):
             raise ValueError("its gains do not fit its classes")
-        return cls(kind, curves, cuts, cuts[0].metric, values, several, kept, prevalences)
+        metric = cuts[0].metric
+        if rows is not None and (metric is None or values is not None or not several):
+            raise ValueError("its rows cannot be decided one by one: there is no metric, or no several labels")
+        return cls(kind, curves, cuts, metric, values, several, kept, prevalences, rows)
 
 
 def _own(curve: Calibrator, kind: str) -> Constant:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fbeta.decisions.calibration import MOST, logit, sigmoid
 from fbeta.decisions.inputs import Vector
+from fbeta.decisions.interval import Evidence
 from fbeta.decisions.prevalence import Prevalence, find_prevalence
 from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.rules import as_rule
@@ -33,7 +34,7 @@ class KeptRows:
     @classmethod
     def of(cls, scores: Vector, cuts: Sequence[Threshold], constraints: Mapping[str, Any]) -> Self | None:
         """The rows behind cuts of probabilities, whose scores were ``(n, K)``; None where there are none."""
-        behind = [cut.evidence for cut in cuts if cut.evidence is not None]
+        behind = [cut.evidence for cut in cuts if isinstance(cut.evidence, Evidence)]
         asked = Constraints.read(constraints.get("subject_to"), constraints.get("budget"))
         if not behind or len(behind) < len(cuts):
             return None

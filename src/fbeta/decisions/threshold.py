@@ -12,7 +12,7 @@ import numpy as np
 
 from fbeta.decisions.calibration import Platt, logit, sigmoid
 from fbeta.decisions.inputs import read_array
-from fbeta.decisions.interval import Evidence, Interval
+from fbeta.decisions.interval import Evidence, Interval, RowEvidence
 from fbeta.metrics import Confusion, Metric, as_metric, check_prevalence
 from fbeta.metrics.confusion import called
 from fbeta.plain_data import to_plain
@@ -44,7 +44,7 @@ class Threshold:
     prevalence: Any = field(default=None, repr=False)
     warning: str | None = field(default=None, repr=False)
     columns: tuple[Threshold, ...] = field(default=(), repr=False)
-    evidence: Evidence | None = field(default=None, repr=False)
+    evidence: Evidence | RowEvidence | None = field(default=None, repr=False)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Threshold):
@@ -78,6 +78,7 @@ class Threshold:
     def interval(self) -> Interval | None:
         """How sure the cut is, see `Interval`; None if the rows are not known (a cut made by hand).
 
+        For a cut of row scores (samples) rows are the units.
         For columns tuned one by one (macro) the ends of the columns' intervals are averaged: wide enough whatever
         the columns share. For columns tuned together (micro) decisions count as independent also within a row.
 
@@ -91,7 +92,7 @@ class Threshold:
         if not known or len(known) < len(self.columns):
             return None
         low, high = np.mean([i.score for i in known], axis=0).tolist()
-        behind = [c.evidence for c in self.columns if c.evidence is not None]
+        behind = [c.evidence for c in self.columns if isinstance(c.evidence, Evidence)]
         if self.counts is not None and behind:  # pooled: every column's choice makes the one score look better
             low, high = behind[0].interval(optimism=sum(e.optimism() for e in behind)).score
         below, above = np.transpose([i.cut for i in known])
@@ -121,7 +122,7 @@ class Threshold:
 
         Reference: [saerens2002]
         """
-        if self.columns or self.counts is None or self.metric is None:
+        if self.columns or self.counts is None or self.metric is None or isinstance(self.evidence, RowEvidence):
             raise ValueError("shift moves one cut tuned for a metric; shift each of `columns` on its own.")
         if self.evidence is not None and self.evidence.steps.totals is not None:
             raise ValueError("Pooled columns have no one prevalence to shift to; tune with average='macro'.")
@@ -142,7 +143,7 @@ class Threshold:
             return value
         if slope is None and self.kind == "probability":
             return float(sigmoid(logit(value, 1e-300) + by))
-        if slope is None and self.evidence is not None:
+        if slope is None and isinstance(self.evidence, Evidence):
             slope = Platt.fit(self.evidence.steps).slope
         elif slope is None and self.kind == "logit":
             slope = 1.0

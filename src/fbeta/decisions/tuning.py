@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from fbeta.decisions.inputs import read_array, read_kind
 from fbeta.decisions.problem import Constraints, Problem
+from fbeta.decisions.row_cut import cut_rows
 from fbeta.decisions.rules import Rule, as_rule
 from fbeta.decisions.steps import Steps
 from fbeta.decisions.threshold import Threshold
@@ -27,6 +28,7 @@ def tune(
     budget: float | None = None,
     prevalence: Any = None,
     average: str = "macro",
+    empty: float = 1.0,
 ) -> Threshold:
     r"""Find a cut for a metric; by default the exact best one: every distinct score is tried, after one sort.
 
@@ -43,7 +45,9 @@ def tune(
     - `prevalence`: the share of positives where the cut will be used, if not that of the rows: positives and
       negatives are weighed so that they have it, for the metric, the constraints and the budget.
     - `average`: for several columns "macro" tunes each one for itself (prevalence and budget are each column's;
-      `score` is the mean), "micro" all cuts together for the metric of the pooled counts.
+      `score` is the mean), "micro" all cuts together for the metric of the pooled counts; "samples" finds one cut
+      of all columns for the mean of the scores that rows have by themselves (always "exact", see `cut_rows`).
+    - `empty`: what a row without positives scores if nothing is called in it ("samples" only).
 
     Shape: `scores`, `target`, `weight` ``(n,)``, or ``(n, K)`` for K columns (weight also ``(n,)``).
 
@@ -58,8 +62,15 @@ def tune(
     """
     chosen, goal = as_rule(rule), as_metric(metric)
     constraints = Constraints.read(subject_to, budget)
+    if average == "samples":
+        if constraints or prevalence is not None or str(chosen) != "exact":
+            raise ValueError(
+                "average='samples' finds the best cut for the mean of row scores: it takes no subject_to, budget, "
+                "prevalence or other rule; use average='macro' or 'micro' for these."
+            )
+        return cut_rows(scores, target, goal, weight, kind=kind, empty=empty)
     if average not in ("macro", "micro"):
-        raise ValueError(f"average must be 'macro' or 'micro'; got {average!r}.")
+        raise ValueError(f"average must be 'macro', 'micro' or 'samples'; got {average!r}.")
     several = np.ndim(scores) == 2
     columns = _columns(scores, target, weight) if several else [Steps.of(scores, target, weight)]
     low, high = min(c.scores[-1] for c in columns), max(c.scores[0] for c in columns)

@@ -36,7 +36,7 @@ class Loss(PreciseModule, ABC):
       a sampler changes the rate; a mapping such as Counter(labels) serves too. If only one of `prevalence` and
       `class_counts` is given it serves for both; neither is ever taken from a single batch.
     - `task`, `num_labels`, `average`: see `fbeta.losses.task`; "macro" or "micro" over labels or classes, "each" where
-      columns are problems of their own (many runs side by side) and share no scale.
+      columns are problems of their own (many runs side by side) and share no scale; "samples" over rows (soft losses).
     - `reduction`: "mean" is Σwℓ/Σw over kept elements, "sum" Σwℓ, "none" the elements wℓ.
     - `ignore_index`: targets of this value are left out.
     - `check`: True looks at every value (and raises on NaN logits), None where that is free, False never.
@@ -53,6 +53,8 @@ class Loss(PreciseModule, ABC):
     tasks: ClassVar[tuple[str, ...]] = TASKS
     #: Whether a row of many classes has an element for each of them, or one alone.
     by_class: ClassVar[bool] = True
+    #: Whether it can be the mean over rows of a loss that each row has by itself ("samples").
+    over_rows: ClassVar[bool] = False
     #: Whether the loss is built from the metric, or only remembers it.
     uses_metric: ClassVar[bool] = True
     #: Looks at training now and then, if the loss has something to watch; None or False switches it off.
@@ -89,6 +91,10 @@ class Loss(PreciseModule, ABC):
         if reduction not in self.reductions:
             why = " A loss of a whole set has no elements." if reduction == "none" else ""
             raise ValueError(f"reduction must be one of {', '.join(self.reductions)}; got {reduction!r}.{why}")
+        if average == "samples" and not self.over_rows:
+            raise ValueError(
+                f"{type(self).__name__} adds up over elements, so it has no average='samples'; SoftLoss has it."
+            )
         if metric is None and self.uses_metric:
             raise ValueError(f"{type(self).__name__} needs a metric, for example FBeta(1) or 'fbeta:beta=2'.")
         if task not in self.tasks:

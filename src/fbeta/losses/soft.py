@@ -10,12 +10,13 @@ from torch import Tensor
 
 from fbeta.losses import ranks
 from fbeta.losses.counting import soft_decisions
-from fbeta.losses.kernels.plain import Beside, Counted, PlainRows, SoftScore, with_gradient_times
+from fbeta.losses.kernels.plain import Beside, Counted, PlainRows, SoftScore, reported, with_gradient_times
 from fbeta.losses.memory import finite
 from fbeta.losses.module import Loss, check_formula
 from fbeta.losses.options import Options, one_of
 from fbeta.losses.running import RunningConfusion
 from fbeta.losses.surrogate import AnchorTerms, Terms
+from fbeta.losses.task import Batch
 from fbeta.losses.watch import PlateauWatch
 from fbeta.metrics import Confusion, Metric
 from fbeta.metrics.distance import log_add
@@ -71,7 +72,7 @@ class CountLoss(Loss):
     Batch, memory, prevalence, ranks and columns are handled here; a loss adds how a logit becomes a decision.
     """
 
-    reductions = ("mean", "sum")
+    reductions, over_rows = ("mean", "sum"), True
     population: Tensor | None
 
     def __init__(
@@ -87,6 +88,10 @@ class CountLoss(Loss):
     ) -> None:
         super().__init__(metric, prevalence, **options)
         check_formula(self.target_metric)
+        if self.average == "samples" and (memory is not None or self.prevalence is not None):
+            raise ValueError(
+                "average='samples' scores each row by itself: it takes no memory, prevalence or class_counts."
+            )
         if watch and self.task != "multiclass":
             remedy = "Begin with some epochs of cross entropy, or take TangentLoss"
             self.watch = PlateauWatch(type(self).__name__, self.reader, remedy)
@@ -105,10 +110,22 @@ class CountLoss(Loss):
         if self.running is not None:
             self.running.step()
 
+    def rows_of(self, logits: Tensor, target: Tensor, weight: Tensor | None) -> PlainRows:
+        """As every loss; for "samples" a row or an image is a column of its own."""
+        if self.average != "samples":
+            return super().rows_of(logits, target, weight)
+        batch = self.reader.read(logits, target, weight)
+        if batch.logits.dim() < 2:
+            shape = tuple(logits.shape)
+            raise ValueError(f"average='samples' wants rows of several elements, (N, K) or (N, H, W); got {shape}.")
+        return PlainRows(Batch(*(x.flatten(1).T for x in batch)), columns=True)
+
     def loss_of(self, rows: PlainRows, group: dist.ProcessGroup | None = None) -> Tensor:
         """Count softly, add what other ranks and the memory hold, evaluate."""
         # A memory must tell 1e-40 from nothing, or the log form would forget scores that it still pulls on.
         counted = rows.count(self.squash, exact=self.running is not None)
+        if self.average == "samples":
+            return self._over_rows(self.of_counts(counted, None).to(rows.dtype), counted.cells.sum(0) != 0, group)
         running = self.running if self.learning else None
         if group is None and running is None and not self.columns:
             return self.of_counts(counted, None).to(rows.dtype)
@@ -118,6 +135,17 @@ class CountLoss(Loss):
         losses, there = self.of_counts(counted, beside).to(rows.dtype), everyone.sum(0) != 0
         total = torch.where(there, losses, 0.0).sum()  # an empty column (or batch) is no column
         return total if self.reduction == "sum" else total / there.sum().clamp(min=1)
+
+    def _over_rows(self, losses: Tensor, there: Tensor, group: dist.ProcessGroup | None) -> Tensor:
+        """The mean (or sum) over rows that hold something, of all ranks."""
+        mine = torch.where(there, losses, 0.0).sum()
+        total, rows = ranks.total(torch.stack([mine.detach().double(), there.sum().double()]), group)
+        share = (1.0 if self.reduction == "sum" else 1.0 / rows.clamp(min=1)) * torch.ones_like(mine)
+        return (
+            mine * share
+            if group is None
+            else reported(ranks.size(group) * mine * share, (total * share).to(mine.dtype))
+        )
 
     def _beside(
         self, mine: Tensor, everyone: Tensor, running: RunningConfusion | None, group: dist.ProcessGroup | None
@@ -149,6 +177,9 @@ class SoftLoss(CountLoss, name="soft"):
       plus the batch, with the gradient of the batch's rows alone and at full size, so that a batch of 32 at
       1 % positives still points where the data set does. In evaluation the batch stands alone.
     - `prevalence`: if given, the rates are taken to that prevalence; else the counts are used as they come.
+    - `average`: "samples" is the mean of the losses that rows of labels ``(N, K)``, or images ``(N, H, W)``, have by
+      themselves, such as the soft Dice loss of each image. A row without positives has loss 1 by F_β, and no gradient:
+      add some cross entropy.
     - `watch`: as `SurrogateLoss` it can get stuck where everything is called positive. After 250 training steps, 500,
       1,000 and so on a batch of mostly negative rows that are all called positive raises a warning (False: none).
 

@@ -14,8 +14,8 @@ from fbeta.losses.options import one_of
 TASKS = ("binary", "softmax2", "multilabel", "multiclass")
 #: Tasks with a column for each label or class.
 WIDE = ("multilabel", "multiclass")
-#: Over labels or classes; "each" takes labels for problems of their own.
-AVERAGES = ("macro", "micro", "each")
+#: Over labels or classes; "each" takes labels for problems of their own, "samples" is the mean over rows or images.
+AVERAGES = ("macro", "micro", "each", "samples")
 
 
 class Batch(NamedTuple):
@@ -56,12 +56,13 @@ class Reader:
             )
         if task not in WIDE and labels is not None:
             raise ValueError(f"num_labels belongs to task='multilabel' or 'multiclass'; got it with {task!r}.")
-        one_of("average", self.average, AVERAGES if task == "multilabel" else AVERAGES[:2])
+        several = AVERAGES if task == "multilabel" else AVERAGES[:2]
+        one_of("average", self.average, several if task in WIDE else (*several, "samples"))
 
     @property
     def columns(self) -> bool:
         """Whether labels or classes are counted and priced apart."""
-        return self.task in WIDE and self.average != "micro"
+        return self.task in WIDE and self.average not in ("micro", "samples")
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -91,7 +91,8 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:
         """The metric's decision, in the labels of `y`.
 
-        Two classes: the positive one where its probability reaches the cut. Labels: each on its own. Classes: the one
+        Two classes: the positive one where its probability reaches the cut. Labels: each on its own, or for the average
+        "samples" those of a row together. Classes: the one
         that is worth most to the metric.
         """
         margin = self._margins(X)  # first: it says so if nothing is fitted
@@ -156,6 +157,11 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Find out what `y` means, and refuse, before anything is fitted, options that several classes cannot have."""
         self.labels_ = Labels.read(y, self.average, self.pos_label, classes)
         self.classes_ = self.labels_.classes
+        if self.average == "samples" and self._constraints:
+            raise ValueError(
+                f"{next(iter(self._constraints))} is about single labels; for average='samples' leave it out, or set "
+                "average='macro'."
+            )
         if self.labels_.kind == "multiclass" and self._constraints:
             raise ValueError(
                 f"{next(iter(self._constraints))} is about one decision; y has {len(self.classes_)} classes that "
@@ -188,7 +194,7 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             kind="logit",
             rule=self.rule,
             calibration=calibration,
-            average="micro" if self.average == "micro" else "macro",
+            average=self.average if self.average in ("micro", "samples") else "macro",
             exclusive=self.labels_.kind == "multiclass",
             **self._constraints,
         )
@@ -196,7 +202,10 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         several = self.average != "binary"
-        tags.classifier_tags.multi_class = tags.classifier_tags.multi_label = several
+        tags.classifier_tags.multi_class, tags.classifier_tags.multi_label = (
+            several and self.average != "samples",
+            several,
+        )
         return tags
 
 

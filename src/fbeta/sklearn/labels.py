@@ -14,7 +14,11 @@ from fbeta.learners.crossfit import Array
 from fbeta.tables.folds import folds, rarest
 from fbeta.tables.target import rarer_class
 
-AVERAGES = ("binary", "macro", "micro")
+AVERAGES = ("binary", "macro", "micro", "samples")
+OVER_ROWS = (
+    "average='samples' is the mean over rows of several labels: y must be columns of 0 and 1. For classes that exclude "
+    "each other set average='macro'."
+)
 #: Folds where nobody said how many.
 FOLDS = 5
 
@@ -48,6 +52,8 @@ class Labels:
             )
         if len(found) > 2:
             return cls("multiclass", found).allowed(average, pos_label)
+        if average == "samples":
+            raise ValueError(OVER_ROWS)
         if pos_label is None:
             return cls("binary", found, _rarer(found, values))
         if pos_label not in found:
@@ -69,6 +75,8 @@ class Labels:
                 f"pos_label names the positive of two classes for average='binary'; y has {what} and average is "
                 f"{average!r}. Leave it None."
             )
+        if average == "samples" and self.kind == "multiclass":
+            raise ValueError(OVER_ROWS)
         if average == "micro" and self.kind == "multiclass":
             raise ValueError(
                 "average='micro' pools labels that may all be right at once; over classes that exclude each other "

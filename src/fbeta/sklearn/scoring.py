@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import make_scorer
 from sklearn.utils.multiclass import type_of_target
 
+from fbeta.decisions import row_scores
 from fbeta.decisions.steps import count_columns
 from fbeta.learners.crossfit import Array
 from fbeta.metrics import Metric, as_metric
@@ -14,8 +15,10 @@ from fbeta.sklearn.labels import Labels, check_average, read_weight, read_y
 
 
 def metric_of(metric: Metric, called: Array, target: Array, weight: Any, average: str) -> float:
-    """Score columns of decisions ``(n, K)``: pooled for micro, else the mean over columns."""
+    """Score decisions ``(n, K)``: pooled for micro, the mean over rows for samples, else the mean over columns."""
     weight = None if weight is None else read_weight(weight, len(target))
+    if average == "samples":
+        return float(np.average(row_scores(called, target, metric), weights=weight))
     return float(np.mean(metric(count_columns(called, target, weight, axis=None if average == "micro" else 0))))
 
 
@@ -31,7 +34,8 @@ def metric_score(
     """Score predictions by any metric, as scikit-learn's own scores do.
 
     - `average`: "binary" is the score of `pos_label`; "macro" the mean over all classes (two as well) or labels,
-      "micro" the score of all labels' pooled counts.
+      "micro" the score of all labels' pooled counts, "samples" the mean over rows of labels (a row in which nothing is
+      called or positive scores 1).
     - `pos_label`: the positive of two classes; None is the rarer one of `y_true`.
 
     Shape: `y_true` and `y_pred` ``(n,)`` with classes, or ``(n, K)`` with labels; `sample_weight` ``(n,)``.
