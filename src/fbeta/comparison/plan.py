@@ -46,12 +46,16 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """One outer split, by row numbers: rows to learn from with their inner folds, and rows to be judged by."""
+    """One outer split, by row numbers: rows to learn from with their inner folds, and rows to be judged by.
+
+    Splits of one `deal` test each row once at most.
+    """
 
     train: NDArray[np.int64]
     test: NDArray[np.int64]
     fold: NDArray[np.int64]
     seed: int
+    deal: int = 0
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ def versions(*packages: str) -> dict[str, str]:
 def _splits(table: Table, count: int, folds: int, seed: int) -> list[Split]:
     if table.time is not None and count > OUTER:
         raise ValueError(
-            f"A table with times has {OUTER} outer splits, whatever the random seed: ask for {OUTER} seeds at most."
+            f"A table with times has {OUTER} outer splits, whatever the random seed: ask for {OUTER} at most."
         )
     if table.time is None and table.fewest < OUTER:
         raise TableError(
@@ -129,7 +133,7 @@ def _splits(table: Table, count: int, folds: int, seed: int) -> list[Split]:
         train, test = outer.train(k % OUTER), outer.test(k % OUTER)
         # By time only outside: all of these rows are the past, and each must be held out once.
         part = replace(table.take(train), time=None, name=f"what split {k + 1} of {table.name} learns from")
-        found.append(Split(train, test, split(part, folds, seed + 1000 + k).ids, seed + k))
+        found.append(Split(train, test, split(part, folds, seed + 1000 + k).ids, seed + k, k // OUTER))
     return found
 
 
