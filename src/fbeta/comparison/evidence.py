@@ -38,7 +38,7 @@ class Evidence(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class TestedRows:
+class JudgedRows:
     """The rows that were decided: `tested` are the row numbers of each split, `deal` says which deal it belongs to.
 
     Shape: `y` and `unit` ``(n,)``, of all rows of the table; rows of one unit are drawn together.
@@ -66,7 +66,7 @@ class ByRows:
     """Every row that was tested is evidence: its influence on the pooled score."""
 
     metric: Metric
-    rows: TestedRows
+    rows: JudgedRows
     margin: float = 0.0
     within: tuple[float, float] = EVERYWHERE
 
@@ -88,7 +88,7 @@ class ByBlocks:
     """Blocks of rows that follow one another in time are drawn whole, because neighbours in time are alike."""
 
     metric: Metric
-    rows: TestedRows
+    rows: JudgedRows
     margin: float = 0.0
 
     def score(self, called: Calls) -> Estimate:
@@ -106,14 +106,14 @@ class BySplits:
     """The mean over splits and the corrected resampled t-test; `share`: rows tested per row that is learned from."""
 
     metric: Metric
-    rows: TestedRows
+    rows: JudgedRows
     share: float
     margin: float = 0.0
     within: tuple[float, float] = EVERYWHERE
 
     def _scores(self, called: Calls) -> list[float]:
         alone = zip(self.rows.tested, called, strict=True)
-        return [pooled(self.metric, TestedRows(self.rows.y, self.rows.unit, [t], [0]).counts([c])) for t, c in alone]
+        return [pooled(self.metric, JudgedRows(self.rows.y, self.rows.unit, [t], [0]).counts([c])) for t, c in alone]
 
     def score(self, called: Calls) -> Estimate:
         """The mean of the scores of splits and its interval."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbeta.comparison.choosing import better_constant, chosen, constant_name, simplest_first
-from fbeta.comparison.evidence import ByBlocks, ByRows, BySplits, Calls, Evidence, TestedRows, blocks
+from fbeta.comparison.evidence import ByBlocks, ByRows, BySplits, Calls, Evidence, JudgedRows, blocks
 from fbeta.comparison.folder import SplitScores
 from fbeta.comparison.methods import Method, baseline_of
 from fbeta.comparison.plan import Plan, Split
@@ -197,12 +197,12 @@ def evidence_for(table: Table, metric: Metric, splits: Sequence[Split], margin: 
     positives, y = float(table.y.sum()), table.y.astype(np.int64)
     within = reach(metric, positives, len(table) - positives)
     tested, deal = [split.test for split in splits], [split.deal for split in splits]
-    rows = TestedRows(y, table.group, tested, deal)
+    rows = JudgedRows(y, table.group, tested, deal)
     if test == "splits":
         # Rows tested per row that is learned from; by time the first split learns from the fewest.
         return BySplits(metric, rows, max(len(s.test) / len(s.train) for s in splits), margin, within)
     if table.time is not None:
-        return ByBlocks(metric, TestedRows(y, blocks(table.time, table.group, tested), tested, deal), margin)
+        return ByBlocks(metric, JudgedRows(y, blocks(table.time, table.group, tested), tested, deal), margin)
     return ByRows(metric, rows, margin, within)
 
 
@@ -214,7 +214,7 @@ def _pick(
     order: Sequence[Method],
 ) -> Method:
     """The method to take by the learning rows of some splits, each decided by models that did not see it."""
-    learned = TestedRows(table.y.astype(np.int64), table.group, [s.train for s in splits], [0] * len(splits))
+    learned = JudgedRows(table.y.astype(np.int64), table.group, [s.train for s in splits], [0] * len(splits))
     return chosen(ByRows(metric, learned), {m: [found[m].held for found in judged] for m in order}, order)
 
 

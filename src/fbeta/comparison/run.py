@@ -18,7 +18,7 @@ import torch
 from fbeta.artifact import Model
 from fbeta.comparison import parts
 from fbeta.comparison.choosing import better_constant, chosen, constant_name, simplest_first
-from fbeta.comparison.evidence import TESTS, ByRows, Calls, TestedRows
+from fbeta.comparison.evidence import TESTS, ByRows, Calls, JudgedRows
 from fbeta.comparison.folder import Folder
 from fbeta.comparison.judging import Judged, compared, decision_for, held_calls, judge
 from fbeta.comparison.methods import Method, Names, check
@@ -192,7 +192,7 @@ def fit(
             f"training diverged ({', '.join(m.name for m in methods)}): its scores are not finite; choose another "
             "model or loss."
         )
-    evidence = ByRows(goal, TestedRows(y, table.group, [np.arange(len(y))], [0]))
+    evidence = ByRows(goal, JudgedRows(y, table.group, [np.arange(len(y))], [0]))
     method = chosen(evidence, held, simplest_first(list(held)))
     if comparison is None and not force:
         _need_signal(evidence, held, method)
@@ -229,7 +229,8 @@ def _need_signal(evidence: ByRows, held: Mapping[Method, Calls], method: Method)
         scores = [f"{title(evidence.metric)} {fixed(evidence.score(x).mean)}" for x in (held[method], called)]
         raise ValueError(
             f"no signal: {method.name} has {scores[0]} on out-of-fold rows, which is not reliably better than "
-            f"{scores[1]} of calling {constant_name(everything)}. Bring more rows or better columns, or ask for it (force)."
+            f"{scores[1]} of calling {constant_name(everything)}: bring more rows or better columns, or ask for it "
+            "(force)."
         )
 
 
