@@ -23,8 +23,9 @@ from fbeta.comparison.result import Choice, Comparison, Constant, Estimate
 from fbeta.comparison.run import compare, fit
 from fbeta.comparison.statistics import corrected_t, holm, mean_interval, reach, student
 from fbeta.comparison.verdict import Findings, judged_together, word
-from fbeta.learners import models
+from fbeta.learners import Rows, models
 from fbeta.learners.training import collapse
+from fbeta.report import method_rows
 from fbeta.tables import read_frame
 
 pl = pytest.importorskip("polars")
@@ -424,7 +425,7 @@ def test_equal_rows_are_never_on_both_sides():
 
 
 @pytest.mark.parametrize("model", ["linear", "xgboost"])
-def test_by_time_the_past_is_learned_from_and_every_row_of_it_is_held_once(model):
+def test_by_time_the_past_is_learned_from_and_inner_folds_are_a_chain(model):
     if model == "xgboost":
         pytest.importorskip("xgboost")
     rng = np.random.default_rng(0)
@@ -433,12 +434,33 @@ def test_by_time_the_past_is_learned_from_and_every_row_of_it_is_held_once(model
     dated = read_frame(frame, "y", "1", time="when")
     for split, _ in splits(dated, 5, 3):
         assert split.train.max() < split.test.min()
-        assert sorted(np.unique(split.fold)) == [0, 1, 2]
+        assert sorted(np.unique(split.fold)) == [-1, 0, 1, 2]
+        assert np.all(np.diff(split.fold) >= 0)  # the oldest rows are only learned from
+        rows = Rows(np.zeros((len(split.fold), 1)), np.zeros((len(split.fold), 1)), split.fold, ordered=split.ordered)
+        for f, part in enumerate(rows.parts[1:]):
+            assert part.max() < np.flatnonzero(split.fold == f).min()
     asked = {"models": [model], "losses": ["tangent"], "folds": 3}
     found = compare(dated, seeds=2, **asked)
     assert all(0.4 < c.score.mean <= 1 and 0.4 < c.inner <= 1 for c in found.candidates)
+    assert method_rows.windows(found)[0].startswith("Test windows, oldest first, ")
+    fitted = fit(dated, **asked)
+    assert fitted.cut.score > 0.4
     with pytest.raises(ValueError, match="A table with times has 5 outer splits"):
         compare(dated, seeds=6, **asked)
+
+
+def test_a_chain_keeps_groups_and_gives_way_where_classes_are_too_rare():
+    rng = np.random.default_rng(0)
+    y = rng.random(600) < 0.2
+    who = np.arange(600) // 7
+    columns = {"x": rng.normal(size=600), "when": np.arange(600), "who": who, "y": y.astype(int)}
+    dated = read_frame(pl.DataFrame(columns), "y", "1", time="when", group="who")
+    whole = Plan.whole(dated, FBeta(1), [Method("linear", "bce")], 3, 0).splits[0]
+    assert whole.ordered
+    assert all(len(set(whole.fold[who == g])) == 1 for g in range(86))
+    y[150:] = False
+    rare = read_frame(pl.DataFrame(columns | {"y": y.astype(int)}), "y", "1", time="when", drop=["who"])
+    assert not Plan.whole(rare, FBeta(1), [Method("linear", "bce")], 3, 0).splits[0].ordered
 
 
 def test_a_metric_of_ones_own():

@@ -30,7 +30,7 @@ POINTS, BINS = 400, 10
 class Judged(NamedTuple):
     """A method on one split: its outcome, the course of its training, and what it made of the test rows.
 
-    `decided` with its cut, `at_half` without; `held` are its decisions of the learning rows, each fold's by the others.
+    `decided` with its cut, `at_half` without; `held` are its decisions of the learning rows that were held out.
     """
 
     outcome: Outcome
@@ -44,13 +44,14 @@ class Judged(NamedTuple):
 
 def judge(scores: SplitScores, y: NDArray[np.int64], split: Split, metric: Metric, rule: str) -> Judged:
     """Decide as the out-of-fold rows say, and count the test rows."""
-    inner, truth = y[split.train], y[split.test]
-    decision = decision_for(scores.inner, inner, scores.calibration, metric, rule)
+    learned, fold = scores.inner[split.fold >= 0], split.fold[split.fold >= 0]
+    inner, truth = y[split.held], y[split.test]
+    decision = decision_for(learned, inner, scores.calibration, metric, rule)
     probability, decided = decision.probability(scores.outer), decision.decide(scores.outer)
     counts = Confusion.from_predictions(decided * 1.0, truth)
     at_half = scores.outer >= 0
     half = Confusion.from_predictions(at_half * 1.0, truth)
-    held = held_calls(scores.inner, inner, split.fold, scores.calibration, metric, rule)
+    held = held_calls(learned, inner, fold, scores.calibration, metric, rule)
     outcome = Outcome(
         seed=split.seed,
         score=float(score_cells(metric, counts)),
@@ -61,7 +62,7 @@ def judge(scores: SplitScores, y: NDArray[np.int64], split: Split, metric: Metri
         brier=float(np.mean((probability - truth) ** 2)),
         seconds=scores.seconds,
         epochs=scores.rounds,
-        collapse=scores.remark or _collapse(scores.inner, inner),
+        collapse=scores.remark or _collapse(learned, inner),
     )
     return Judged(outcome, scores.course, probability, decided, at_half, held, truth == 1)
 
@@ -214,7 +215,7 @@ def _pick(
     order: Sequence[Method],
 ) -> Method:
     """The method to take by the learning rows of some splits, each decided by models that did not see it."""
-    learned = JudgedRows(table.y.astype(np.int64), table.group, [s.train for s in splits], [0] * len(splits))
+    learned = JudgedRows(table.y.astype(np.int64), table.group, [s.held for s in splits], [0] * len(splits))
     return chosen(ByRows(metric, learned), {m: [found[m].held for found in judged] for m in order}, order)
 
 

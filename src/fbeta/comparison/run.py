@@ -179,11 +179,12 @@ def fit(
         if more := [column.name for column in table.columns if column.name in left]:
             raise ValueError(f"the comparison did not learn from {listed(more)}: leave it out of this table (drop=).")
     plan = Plan.whole(table, goal, methods, folds, seed, rule)
-    y, fold = table.y.astype(np.int64), plan.splits[0].fold
+    split, y = plan.splits[0], table.y.astype(np.int64)
+    inside, truth, fold = split.fold >= 0, y[split.held], split.fold[split.fold >= 0]
     scores = parts.train(plan, table, device=device, tick=tick)
     found = {Method(part.model, loss): x for part, of_part in scores for loss, x in of_part.items()}
     held: dict[Method, Calls] = {
-        method: [held_calls(found[method].inner, y, fold, found[method].calibration, goal, rule)]
+        method: [held_calls(found[method].inner[inside], truth, fold, found[method].calibration, goal, rule)]
         for method in methods
         if found[method].fitted is not None
     }
@@ -192,13 +193,13 @@ def fit(
             f"training diverged ({', '.join(m.name for m in methods)}): its scores are not finite; choose another "
             "model or loss."
         )
-    evidence = ByRows(goal, JudgedRows(y, table.group, [np.arange(len(y))], [0]))
+    evidence = ByRows(goal, JudgedRows(y, table.group, [split.held], [0]))
     method = chosen(evidence, held, simplest_first(list(held)))
     if comparison is None and not force:
         _need_signal(evidence, held, method)
     trained = found[method]
     assert trained.fitted is not None
-    decision = decision_for(trained.inner, y, trained.calibration, goal, rule)
+    decision = decision_for(trained.inner[inside], truth, trained.calibration, goal, rule)
     about = {
         "data": table.name,
         "sha256": sha256,
@@ -221,7 +222,7 @@ def fit(
 
 def _need_signal(evidence: ByRows, held: Mapping[Method, Calls], method: Method) -> None:
     """Refuse to fit what out-of-fold rows do not tell from calling all rows positive, or none."""
-    y = evidence.rows.y
+    y = evidence.rows.y[evidence.rows.tested[0]]
     everything = better_constant(evidence.metric, float(y.sum()), float(len(y) - y.sum()))
     called = [np.full(len(y), everything)]
     beside = judged_together([evidence.difference(mine, called) for mine in held.values()])
