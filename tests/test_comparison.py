@@ -537,7 +537,7 @@ def test_noise_has_no_signal_and_is_not_fitted():
     tested = found.candidates[0].outcomes
     positives, rows = sum(o.tp + o.fn for o in tested), sum(o.tp + o.fp + o.fn + o.tn for o in tested)
     assert found.constant.score.mean == pytest.approx(2 * positives / (rows + positives))
-    with pytest.raises(ValueError, match=r"found no signal, so nothing is fitted.*\(force\)"):
+    with pytest.raises(ValueError, match=r"found no signal, so nothing is fitted.*\(--force, force=True\)"):
         fit(noise(), comparison=found)
     assert fit(noise(), comparison=found, force=True).name == found.winner
     with pytest.raises(ValueError, match=r"^no signal: linear, bce has F₁ .* of calling all rows positive"):

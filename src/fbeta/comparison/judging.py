@@ -141,7 +141,7 @@ def compared(
     `made`: how long it took, and on which machine.
     """
     metric, methods, splits = plan.metric, plan.methods, plan.splits
-    base, order = baseline_of(methods), simplest_first(methods, baseline_of(methods))
+    base = baseline_of(methods)
     evidence = evidence_for(table, metric, splits, margin, test)
     decided: dict[Method, Calls] = {method: [found[method].decided for found in judged] for method in methods}
     apart = {m: evidence.difference(decided[m], decided[base]) for m in methods if m != base}
@@ -164,6 +164,7 @@ def compared(
             calibration(mine),
             Course(*map(tuple, np.mean(courses, axis=0).tolist())),
         )
+    order = simplest_first(methods, base)
     picks = [_pick(table, metric, [split], [found], order) for split, found in zip(splits, judged, strict=True)]
     picked = [found[method].decided for method, found in zip(picks, judged, strict=True)]
     (difference,) = judged_together([evidence.difference(picked, decided[base])])

@@ -230,8 +230,8 @@ def _need_signal(evidence: ByRows, held: Mapping[Method, Calls], method: Method)
         scores = [f"{title(evidence.metric)} {fixed(evidence.score(x).mean)}" for x in (held[method], called)]
         raise ValueError(
             f"no signal: {method.name} has {scores[0]} on out-of-fold rows, which is not reliably better than "
-            f"{scores[1]} of calling {constant_name(everything)}: bring more rows or better columns, or ask for it "
-            "(force)."
+            f"{scores[1]} of calling {constant_name(everything)}: bring more rows or better columns, or fit all "
+            "the same (--force, force=True)."
         )
 
 
@@ -253,8 +253,8 @@ def _asked(
         )
     if comparison.verdict == NO_SIGNAL and not force:
         raise ValueError(
-            "the comparison found no signal, so nothing is fitted: bring more rows or better columns, or ask for it "
-            "(force)."
+            "the comparison found no signal, so nothing is fitted: bring more rows or better columns, or fit all "
+            "the same (--force, force=True)."
         )
     try:
         best = comparison.candidate(comparison.advised or comparison.winner)
