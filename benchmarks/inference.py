@@ -5,7 +5,7 @@
 
 In every draw of a table two linear discriminants learn from columns of their own, with inner folds for the cut, on the
 very folds of a comparison, so that the chance of training rows, of folds and of cuts is in it. What is tested is not
-simulated: it is `fbeta.comparison.evidence`.
+simulated: it is `fbeta.comparison.inference`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbeta import metric, tune
-from fbeta.comparison.evidence import ByBlocks, ByRows, BySplits, Evidence, JudgedRows, blocks
+from fbeta.comparison.inference import ByBlocks, ByRows, BySplits, Inference, JudgedRows, blocks
 from fbeta.comparison.statistics import LEVEL
 from fbeta.tables.folds import folds
 
@@ -129,7 +129,7 @@ def try_once(case: Case, number: int) -> dict[str, tuple[float, ...]]:
         for mine, x in zip(calls, X, strict=True):
             mine += decide(x, y, group, fold, goal, number + deal)
     rows = JudgedRows(y, group, tested, [k // FOLDS for k in range(len(tested))])
-    ways: dict[str, Evidence] = {
+    ways: dict[str, Inference] = {
         "rows": ByRows(goal, rows, MARGIN),
         "splits": BySplits(goal, rows, 1 / (FOLDS - 1), MARGIN),
     }

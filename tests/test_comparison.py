@@ -12,14 +12,14 @@ from sklearn.metrics import log_loss
 
 from fbeta import MCC, Confusion, Decision, FBeta, metric
 from fbeta.comparison.choosing import chosen, simplest_first
-from fbeta.comparison.evidence import ByBlocks, ByRows, BySplits, JudgedRows, blocks
 from fbeta.comparison.folder import SplitScores
+from fbeta.comparison.inference import ByBlocks, ByRows, BySplits, JudgedRows, blocks
 from fbeta.comparison.influence import influence, pooled, spread
 from fbeta.comparison.judging import held_calls, judge
 from fbeta.comparison.methods import Method, baseline_of, methods_for
 from fbeta.comparison.parts import load_parts
 from fbeta.comparison.plan import Plan, Split
-from fbeta.comparison.result import Choice, Comparison, Constant, Estimate
+from fbeta.comparison.result import Choice, Comparison, Estimate, NoSkill
 from fbeta.comparison.run import compare, fit
 from fbeta.comparison.statistics import corrected_t, holm, mean_interval, reach, student
 from fbeta.comparison.verdict import Findings, judged_together, word
@@ -227,12 +227,12 @@ def test_choosing_takes_the_simplest_within_one_standard_error():
     rng = np.random.default_rng(0)
     hardly = good ^ (rng.random(2000) < 0.001)
     rows = dealt_rows(y)
-    evidence = ByRows(FBeta(1), rows)
+    inference = ByRows(FBeta(1), rows)
     linear, mlp, booster = (Method(name, "bce") for name in ("linear", "mlp", "xgboost"))
 
     def taken(*decided):
         held = {m: of_splits(rows, d) for m, d in zip((linear, mlp, booster), decided, strict=True)}
-        return chosen(evidence, held, simplest_first(list(held), booster))
+        return chosen(inference, held, simplest_first(list(held), booster))
 
     assert simplest_first([mlp, booster, linear], booster) == [booster, linear, mlp]
     assert taken(hardly, good, bad) == linear
@@ -475,7 +475,7 @@ def verdict(found, difference, *, collapse="", picks=None, skill=(True, True), w
     one = replace(one, outcomes=tuple(replace(o, collapse=collapse) for o in one.outcomes))
     (apart,) = judged_together([difference])
     sure, unsure = student(0.3, 0.01, 100, 0.01, "t"), student(0.0, 0.1, 100, 0.01, "t")
-    constant = Constant(
+    constant = NoSkill(
         "all rows positive", Estimate(0.2, 0.1, 0.3), *judged_together([sure if s else unsure for s in skill])
     )
     choice = Choice(picks or (one.name,) * 2, one.score, apart)

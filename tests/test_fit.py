@@ -10,7 +10,7 @@ from fbeta.artifact import load, predict, save
 from fbeta.artifact.model_file import to_bytes
 from fbeta.comparison import compare, judging
 from fbeta.comparison.choosing import chosen
-from fbeta.comparison.evidence import ByRows, JudgedRows
+from fbeta.comparison.inference import ByRows, JudgedRows
 from fbeta.comparison.methods import Method, methods_for
 from fbeta.comparison.parts import LoadedPart
 from fbeta.comparison.plan import Part, Split
@@ -81,8 +81,8 @@ def test_of_several_the_best_out_of_fold_is_kept():
         Method("linear", name): [judging.held_calls(x.scores[:, 0], y, fold, x.calibration, FBeta(1), "shrunk")]
         for name, x in fitted.items()
     }
-    evidence = ByRows(FBeta(1), JudgedRows(y, table().group, [np.arange(len(y))], [0]))
-    assert best.loss == chosen(evidence, held, list(held)).loss
+    inference = ByRows(FBeta(1), JudgedRows(y, table().group, [np.arange(len(y))], [0]))
+    assert best.loss == chosen(inference, held, list(held)).loss
     assert best.provenance["tried"] == [f"linear, {name}" for name in names]
 
 

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from fbeta.comparison.evidence import Calls, Evidence
+from fbeta.comparison.inference import Calls, Inference
 from fbeta.comparison.methods import Method
 from fbeta.decisions.steps import score_cells
 from fbeta.metrics import Confusion, Metric
 
 
-def chosen(evidence: Evidence, held: Mapping[Method, Calls], order: Sequence[Method]) -> Method:
+def chosen(inference: Inference, held: Mapping[Method, Calls], order: Sequence[Method]) -> Method:
     """The first method in `order` whose score on held-out rows is within one standard error of the best.
 
     The error is that of the difference to the best on the same rows. What looks best of many mostly looks better than
@@ -17,13 +17,13 @@ def chosen(evidence: Evidence, held: Mapping[Method, Calls], order: Sequence[Met
 
     Reference: [breiman1984]
     """
-    scores = {method: known(evidence.score(held[method]).mean) for method in order}
+    scores = {method: known(inference.score(held[method]).mean) for method in order}
     best = max(order, key=scores.__getitem__)
     for method in order:
         if method == best:
             break
         if scores[method] > -math.inf:
-            found = evidence.difference(held[best], held[method])
+            found = inference.difference(held[best], held[method])
             if found.mean <= found.error:
                 return method
     return best

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbeta.comparison.choosing import better_constant, chosen, constant_name, simplest_first
-from fbeta.comparison.evidence import ByBlocks, ByRows, BySplits, Calls, Evidence, JudgedRows, blocks
 from fbeta.comparison.folder import SplitScores
+from fbeta.comparison.inference import ByBlocks, ByRows, BySplits, Calls, Inference, JudgedRows, blocks
 from fbeta.comparison.methods import Method, baseline_of
 from fbeta.comparison.plan import Plan, Split
-from fbeta.comparison.result import Calibration, Candidate, Choice, Comparison, Constant, Operating, Outcome, TableFacts
+from fbeta.comparison.result import Calibration, Candidate, Choice, Comparison, NoSkill, Operating, Outcome, TableFacts
 from fbeta.comparison.statistics import reach
 from fbeta.comparison.verdict import Findings, judged_together
 from fbeta.decisions import Decision, Platt, curve
@@ -142,9 +142,9 @@ def compared(
     """
     metric, methods, splits = plan.metric, plan.methods, plan.splits
     base = baseline_of(methods)
-    evidence = evidence_for(table, metric, splits, margin, test)
+    inference = inference_for(table, metric, splits, margin, test)
     decided: dict[Method, Calls] = {method: [found[method].decided for found in judged] for method in methods}
-    apart = {m: evidence.difference(decided[m], decided[base]) for m in methods if m != base}
+    apart = {m: inference.difference(decided[m], decided[base]) for m in methods if m != base}
     differences = dict(zip(apart, judged_together(list(apart.values())), strict=True))
     candidates = {}
     for method in methods:
@@ -157,8 +157,8 @@ def compared(
             method.loss,
             plan.rule,
             tuple(x.outcome for x in mine),
-            evidence.score(decided[method]),
-            evidence.score([x.at_half for x in mine]),
+            inference.score(decided[method]),
+            inference.score([x.at_half for x in mine]),
             differences.get(method),
             operating(mine),
             calibration(mine),
@@ -167,9 +167,9 @@ def compared(
     order = simplest_first(methods, base)
     picks = [_pick(table, metric, [split], [found], order) for split, found in zip(splits, judged, strict=True)]
     picked = [found[method].decided for method, found in zip(picks, judged, strict=True)]
-    (difference,) = judged_together([evidence.difference(picked, decided[base])])
-    choice = Choice(tuple(m.name for m in picks), evidence.score(picked), difference)
-    constant = _constant(table, metric, splits, evidence, decided[base], picked)
+    (difference,) = judged_together([inference.difference(picked, decided[base])])
+    choice = Choice(tuple(m.name for m in picks), inference.score(picked), difference)
+    constant = _constant(table, metric, splits, inference, decided[base], picked)
     winner, baseline = candidates[_pick(table, metric, splits, judged, order)], candidates[base]
     roles, named, positives = table.roles, title(metric), int(table.y.sum())
     findings = Findings(named, winner, baseline, choice, constant, tuple(differences.values()), positives, margin)
@@ -194,7 +194,7 @@ def compared(
     )
 
 
-def evidence_for(table: Table, metric: Metric, splits: Sequence[Split], margin: float, test: str) -> Evidence:
+def inference_for(table: Table, metric: Metric, splits: Sequence[Split], margin: float, test: str) -> Inference:
     """How test rows become estimates: by splits if asked for, by blocks where there are times, else by rows."""
     positives, y = float(table.y.sum()), table.y.astype(np.int64)
     within = reach(metric, positives, len(table) - positives)
@@ -221,11 +221,11 @@ def _pick(
 
 
 def _constant(
-    table: Table, metric: Metric, splits: Sequence[Split], evidence: Evidence, base: Calls, picked: Calls
-) -> Constant:
+    table: Table, metric: Metric, splits: Sequence[Split], inference: Inference, base: Calls, picked: Calls
+) -> NoSkill:
     """The better of calling all test rows positive and none, and what decisions add to it."""
     target = np.concatenate([table.y[split.test] for split in splits])
     everything = better_constant(metric, float(target.sum()), float(len(target) - target.sum()))
     called = [np.full(len(split.test), everything) for split in splits]
-    beside = judged_together([evidence.difference(base, called), evidence.difference(picked, called)])
-    return Constant(constant_name(everything), evidence.score(called), *beside)
+    beside = judged_together([inference.difference(base, called), inference.difference(picked, called)])
+    return NoSkill(constant_name(everything), inference.score(called), *beside)

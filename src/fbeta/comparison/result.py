@@ -144,7 +144,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Constant:
+class NoSkill:
     """Calling all rows positive, or none, whichever is better, and what the methods add to that.
 
     `baseline` and `choice` are the baseline's score, and that of choosing afresh in each split, minus its own.
@@ -185,7 +185,7 @@ class Comparison:
     advised: str = ""
     verdict: str = ""
     margin: float = 0.01
-    constant: Constant | None = None
+    constant: NoSkill | None = None
     version: int = VERSION
 
     @property

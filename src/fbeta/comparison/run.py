@@ -18,8 +18,8 @@ import torch
 from fbeta.artifact import Model
 from fbeta.comparison import parts
 from fbeta.comparison.choosing import better_constant, chosen, constant_name, simplest_first
-from fbeta.comparison.evidence import TESTS, ByRows, Calls, JudgedRows
 from fbeta.comparison.folder import Folder
+from fbeta.comparison.inference import TESTS, ByRows, Calls, JudgedRows
 from fbeta.comparison.judging import Judged, compared, decision_for, held_calls, judge
 from fbeta.comparison.methods import Method, Names, check
 from fbeta.comparison.parts import Progress
@@ -193,10 +193,10 @@ def fit(
             f"training diverged ({', '.join(m.name for m in methods)}): its scores are not finite; choose another "
             "model or loss."
         )
-    evidence = ByRows(goal, JudgedRows(y, table.group, [split.held], [0]))
-    method = chosen(evidence, held, simplest_first(list(held)))
+    inference = ByRows(goal, JudgedRows(y, table.group, [split.held], [0]))
+    method = chosen(inference, held, simplest_first(list(held)))
     if comparison is None and not force:
-        _need_signal(evidence, held, method)
+        _need_signal(inference, held, method)
     trained = found[method]
     assert trained.fitted is not None
     decision = decision_for(trained.inner[inside], truth, trained.calibration, goal, rule)
@@ -220,14 +220,14 @@ def fit(
     return Model(*trained.fitted, decision, goal, **named, model=method.model, loss=method.loss, provenance=about)
 
 
-def _need_signal(evidence: ByRows, held: Mapping[Method, Calls], method: Method) -> None:
+def _need_signal(inference: ByRows, held: Mapping[Method, Calls], method: Method) -> None:
     """Refuse to fit what out-of-fold rows do not tell from calling all rows positive, or none."""
-    y = evidence.rows.y[evidence.rows.tested[0]]
-    everything = better_constant(evidence.metric, float(y.sum()), float(len(y) - y.sum()))
+    y = inference.rows.y[inference.rows.tested[0]]
+    everything = better_constant(inference.metric, float(y.sum()), float(len(y) - y.sum()))
     called = [np.full(len(y), everything)]
-    beside = judged_together([evidence.difference(mine, called) for mine in held.values()])
+    beside = judged_together([inference.difference(mine, called) for mine in held.values()])
     if dict(zip(held, beside, strict=True))[method].word != BETTER:
-        scores = [f"{title(evidence.metric)} {fixed(evidence.score(x).mean)}" for x in (held[method], called)]
+        scores = [f"{title(inference.metric)} {fixed(inference.score(x).mean)}" for x in (held[method], called)]
         raise ValueError(
             f"no signal: {method.name} has {scores[0]} on out-of-fold rows, which is not reliably better than "
             f"{scores[1]} of calling {constant_name(everything)}: bring more rows or better columns, or fit all "

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from fbeta.comparison.influence import Counts
 from fbeta.comparison.result import Difference, Estimate
 from fbeta.decisions.steps import score_cells
 from fbeta.metrics import Confusion, Metric
@@ -20,8 +20,6 @@ DRAWS = 2000
 #: Numbers that a bootstrap may hold at once.
 ROOM = 1 << 22
 EVERYWHERE = (-math.inf, math.inf)
-
-Counts = NDArray[np.float64]
 
 
 def reach(metric: Metric, positives: float, negatives: float) -> tuple[float, float]:

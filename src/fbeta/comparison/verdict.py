@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from fbeta.comparison.result import Candidate, Choice, Constant, Difference
+from fbeta.comparison.result import Candidate, Choice, Difference, NoSkill
 from fbeta.comparison.statistics import LEVEL, holm
 from fbeta.numerals import between, fixed, p_value, short, signed
 
@@ -50,7 +50,7 @@ class Findings:
     winner: Candidate
     baseline: Candidate
     choice: Choice
-    constant: Constant
+    constant: NoSkill
     others: Sequence[Difference]
     positives: int
     margin: float

@@ -7,7 +7,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.text import Text
 
 from fbeta import numerals
-from fbeta.comparison.result import Comparison, Constant, Estimate
+from fbeta.comparison.result import Comparison, Estimate, NoSkill
 from fbeta.report import method_rows
 from fbeta.report.chart import Pair
 from fbeta.report.console import indented, plain, table
@@ -55,7 +55,7 @@ class _Methods:
 
     title: str
     rows: list[MethodRow]
-    constant: Constant | None
+    constant: NoSkill | None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         narrow = options.max_width < 96

@@ -27,7 +27,7 @@ Calls = Sequence[NDArray[np.bool_]]
 TESTS = ("rows", "splits")
 
 
-class Evidence(Protocol):
+class Inference(Protocol):
     """Turns decisions into estimates."""
 
     def score(self, called: Calls) -> Estimate:
