@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fbeta import metric, tune
+from fbeta import as_metric, tune
 from fbeta.comparison.inference import ByBlocks, ByRows, BySplits, Inference, JudgedRows, blocks
 from fbeta.comparison.statistics import LEVEL
 from fbeta.tables.folds import folds
@@ -103,13 +103,13 @@ def learn(X: Rows, y: NDArray[np.int64]) -> Rows:
 
 
 def decide(
-    X: Rows, y: NDArray[np.int64], group: NDArray[np.int64], fold: NDArray[np.int64], goal: Any, seed: int
+    X: Rows, y: NDArray[np.int64], group: NDArray[np.int64] | None, fold: NDArray[np.int64], goal: Any, seed: int
 ) -> list[NDArray[np.bool_]]:
     """What a model calls positive in each fold: the cut is tuned on scores out of inner folds."""
     called = []
     for k in range(FOLDS):
         train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        inner = folds(y[train], FOLDS, group[train], seed=seed + 1000 + k)
+        inner = folds(y[train], FOLDS, None if group is None else group[train], seed=seed + 1000 + k)
         held = np.empty(len(train))
         for f in range(FOLDS):
             held[inner == f] = X[train][inner == f] @ learn(X[train][inner != f], y[train][inner != f])
@@ -121,13 +121,14 @@ def decide(
 def try_once(case: Case, number: int) -> dict[str, tuple[float, ...]]:
     """One table: difference, error, p, p of equivalence, and what could be shown, of either test."""
     X, y, group = draw(case, np.random.default_rng(number))
-    goal = metric(case.spec)
+    goal = as_metric(case.spec)
+    together = group if case.copies > 1 else None
     tested, calls = [], ([], [])  # type: ignore[var-annotated]
     for deal in range(case.deals):
-        fold = folds(y, FOLDS, group, seed=number * case.deals + deal)
+        fold = folds(y, FOLDS, together, seed=number * case.deals + deal)
         tested += [np.flatnonzero(fold == k) for k in range(FOLDS)]
         for mine, x in zip(calls, X, strict=True):
-            mine += decide(x, y, group, fold, goal, number + deal)
+            mine += decide(x, y, together, fold, goal, number + deal)
     rows = JudgedRows(y, group, tested, [k // FOLDS for k in range(len(tested))])
     ways: dict[str, Inference] = {
         "rows": ByRows(goal, rows, MARGIN),
@@ -160,7 +161,7 @@ def measure(case: Case, runs: int, say: Callable[[str], None]) -> dict[str, Any]
 
 def by_time(runs: int, length: int = 20, rows: int = 3000) -> dict[str, Any]:
     """Errors that come in stretches of rows: how often rows alone, and blocks of them, find what is not there."""
-    goal, rates = metric("f1"), {"rows": 0, "blocks": 0}
+    goal, rates = as_metric("f1"), {"rows": 0, "blocks": 0}
     for number in range(runs):
         rng = np.random.default_rng(number)
         y = (rng.random(rows) < 0.1).astype(np.int64)
@@ -235,7 +236,7 @@ def _found(c: dict[str, Any]) -> str:
 def main() -> None:
     """Measure what is not there yet, and write it down."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--render", action="store_true", help="write the page again from what is kept")
     parser.add_argument("--only", type=int, nargs="*", help="numbers of cases; writes no result")
     asked = parser.parse_args()
