@@ -13,17 +13,20 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from fbeta import as_metric, tune
+from fbeta import as_metric, compare, tune
 from fbeta.comparison.inference import ByBlocks, ByRows, BySplits, Inference, JudgedRows, blocks
 from fbeta.comparison.statistics import LEVEL
+from fbeta.tables import read_frame
 from fbeta.tables.folds import folds
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -70,7 +73,7 @@ CASES = (
     Case("one more column, 3 deals", gain=0.8, deals=3),
     Case("one weaker column", gain=0.5),
     Case("one more column, 500 rows", rows=500, gain=0.8),
-    Case("one more column, 8,000 rows", rows=8000, gain=0.5),
+    Case("one more column, 5,000 rows", rows=5000, gain=0.5),
 )
 
 
@@ -131,7 +134,7 @@ def try_once(case: Case, number: int) -> dict[str, tuple[float, ...]]:
             mine += decide(x, y, together, fold, goal, number + deal)
     rows = JudgedRows(y, group, tested, [k // FOLDS for k in range(len(tested))])
     ways: dict[str, Inference] = {
-        "rows": ByRows(goal, rows, MARGIN),
+        "rows": ByRows(goal, rows, MARGIN, held=1 / FOLDS),
         "splits": BySplits(goal, rows, 1 / (FOLDS - 1), MARGIN),
     }
     found = {name: way.difference(*calls) for name, way in ways.items()}
@@ -175,6 +178,23 @@ def by_time(runs: int, length: int = 20, rows: int = 3000) -> dict[str, Any]:
         rates["rows"] += ByRows(goal, alone).difference(*calls).p < 1 - LEVEL
         rates["blocks"] += ByBlocks(goal, block).difference(*calls).p < 1 - LEVEL
     return {"rows": rows, "length": length, "runs": runs, "found": {k: float(v) / runs for k, v in rates.items()}}
+
+
+def noise(tables: int, positives: int, rows: int, apart: float, spec: str) -> dict[str, Any]:
+    """What is said of tables of four columns that know nothing, or hardly anything, of the target."""
+    words: Counter[str] = Counter()
+    without_hits = 0
+    for number in range(tables):
+        rng = np.random.default_rng(number)
+        y = rng.permutation(np.arange(rows) < positives)
+        X = rng.normal(size=(rows, 4)) + apart * y[:, None]
+        frame = pl.DataFrame({f"x{i}": column for i, column in enumerate(X.T)} | {"y": y.astype(int)})
+        table = read_frame(frame, "y", "1")
+        found = compare(table, metric=spec, models=["linear"], losses=["bce", "tangent"], folds=3)
+        words[found.verdict] += 1
+        without_hits += bool(found.advised) and not sum(o.tp for o in found.candidate(found.advised).outcomes)
+    about = {"rows": rows, "positives": positives, "apart": apart, "metric": spec, "tables": tables}
+    return about | {"verdicts": dict(words), "without_hits": without_hits}
 
 
 def render(found: dict[str, Any]) -> str:
@@ -222,7 +242,20 @@ def render(found: dict[str, Any]) -> str:
         f"rows, and in {by_blocks:.1f} % by the bootstrap of blocks that tables with times get.",
         "",
     ]
-    return "\n".join(lines)
+    lines += [
+        "## Nothing to learn",
+        "",
+        "What `fbeta compare` says of tables of four columns that know nothing of the target, or hardly anything (the "
+        "classes are so far apart in each); linear models with bce and tangent.",
+        "",
+        "| rows | positives | apart | metric | tables | verdicts | advised without a hit |",
+        "|---:|---:|---:|---|---:|---|---:|",
+    ]
+    for x in found["noise"]:
+        said = ", ".join(f"{count} {word}" for word, count in sorted(x["verdicts"].items()))
+        about = f"| {x['rows']} | {x['positives']} | {x['apart']:g} | {x['metric']} | {x['tables']} |"
+        lines.append(f"{about} {said} | {x['without_hits']} |")
+    return "\n".join([*lines, ""])
 
 
 def _about(c: dict[str, Any]) -> str:
@@ -254,6 +287,8 @@ def main() -> None:
             found["cases"][str(i)] = measure(case, asked.runs, print)
             path.write_text(json.dumps(found, indent=1) + "\n")
     found["time"] = by_time(asked.runs)
+    cases = ((60, 300, 0.0, "f1"), (20, 400, 0.0, "f1"), (60, 300, 0.0, "mcc"), (20, 400, 0.4, "f1"))
+    found["noise"] = [noise(100, *case) for case in cases]
     path.write_text(json.dumps(found, indent=1) + "\n")
     (RESULTS / "inference.md").write_text(render(found))
 

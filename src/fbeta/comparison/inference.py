@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -49,38 +50,46 @@ class JudgedRows:
     tested: Sequence[NDArray[np.int64]]
     deal: Sequence[int]
 
-    def counts(self, called: Calls) -> Counts:
-        """The cells of every unit in every deal, ``(deals, units, 4)``: TP, FP, FN and TN."""
+    @cached_property
+    def _places(self) -> tuple[tuple[int, int], NDArray[np.int64], NDArray[np.bool_]]:
+        """How many deals and units there are; the place of each tested row among them, and whether it is positive."""
         rows = np.concatenate(self.tested)
         names, unit = np.unique(self.unit[rows], return_inverse=True)
         deals, deal = np.unique(np.repeat(self.deal, [len(x) for x in self.tested]), return_inverse=True)
-        positive, said = self.y[rows] == 1, np.concatenate(called)
-        cell = np.where(said, np.where(positive, 0, 1), np.where(positive, 2, 3))
-        place = (deal * len(names) + unit) * 4 + cell
-        found = np.bincount(place, minlength=len(deals) * len(names) * 4).astype(np.float64)
-        return found.reshape(len(deals), len(names), 4)
+        return (len(deals), len(names)), deal * len(names) + unit, self.y[rows] == 1
+
+    def counts(self, called: Calls) -> Counts:
+        """The cells of every unit in every deal, ``(deals, units, 4)``: TP, FP, FN and TN."""
+        (deals, units), place, positive = self._places
+        cell = np.where(np.concatenate(called), np.where(positive, 0, 1), np.where(positive, 2, 3))
+        found = np.bincount(4 * place + cell, minlength=4 * deals * units).astype(np.float64)
+        return found.reshape(deals, units, 4)
 
 
 @dataclass(frozen=True, eq=False)
 class ByRows:
-    """Every row that was tested is evidence: its influence on the pooled score."""
+    """Every row that was tested is evidence: its influence on the pooled score.
+
+    `held` is the share of the rows that a model is tested on, which the error allows for (see `spread`).
+    """
 
     metric: Metric
     rows: JudgedRows
     margin: float = 0.0
     within: tuple[float, float] = EVERYWHERE
+    held: float = 0.0
 
     def score(self, called: Calls) -> Estimate:
         """The pooled score and its interval."""
         counts = self.rows.counts(called)
-        return interval(pooled(self.metric, counts), *spread(influence(self.metric, counts)), self.within)
+        return interval(pooled(self.metric, counts), *spread(influence(self.metric, counts), self.held), self.within)
 
     def difference(self, one: Calls, other: Calls) -> Difference:
         """The difference of two pooled scores, by the difference of the influences of every unit."""
         first, second = self.rows.counts(one), self.rows.counts(other)
         apart = influence(self.metric, first) - influence(self.metric, second)
         mean = pooled(self.metric, first) - pooled(self.metric, second)
-        return student(mean, *spread(apart), self.margin, "influence of rows", self.within)
+        return student(mean, *spread(apart, self.held), self.margin, "influence of rows", self.within)
 
 
 @dataclass(frozen=True, eq=False)

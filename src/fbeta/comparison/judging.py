@@ -205,7 +205,8 @@ def inference_for(table: Table, metric: Metric, splits: Sequence[Split], margin:
         return BySplits(metric, rows, max(len(s.test) / len(s.train) for s in splits), margin, within)
     if table.time is not None:
         return ByBlocks(metric, JudgedRows(y, blocks(table.time, table.group, tested), tested, deal), margin)
-    return ByRows(metric, rows, margin, within)
+    held = float(np.mean([len(s.test) / (len(s.test) + len(s.train)) for s in splits]))
+    return ByRows(metric, rows, margin, within, held)
 
 
 def _pick(

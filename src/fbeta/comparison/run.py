@@ -193,7 +193,7 @@ def fit(
             f"training diverged ({', '.join(m.name for m in methods)}): its scores are not finite; choose another "
             "model or loss."
         )
-    inference = ByRows(goal, JudgedRows(y, table.group, [split.held], [0]))
+    inference = ByRows(goal, JudgedRows(y, table.group, [split.held], [0]), held=1 / folds)
     method = chosen(inference, held, simplest_first(list(held)))
     if comparison is None and not force:
         _need_signal(inference, held, method)
