@@ -44,7 +44,7 @@ def spread(found: Counts, held: float = 0.0) -> tuple[float, float]:
     .. math:: \hat\sigma^2 = (1 + h) \frac{G}{G-1} \sum_g (\phi_g - \bar\phi)^2
               + D \max\Big(0,\ \mathrm{var}_d \sum_g \phi_{dg} - \sum_g \mathrm{var}_d\, \phi_{dg}\Big)
 
-    with φ_g = Σ_d φ_dg. The share h of the rows that a model is tested on, `held`, is an allowance for the chance in the
+    with φ_g = Σ_d φ_dg. The share h of the rows that a model is tested on, `held`, is an allowance for chance in the
     rows that it learned from, which no test row shows: of models that are fitted anew, 3 to 25 % of the variance are
     missed without it (benchmarks/inference.py). The second term is what deals of the folds differ by beyond rows that
     flip each on its own: a cut that all rows of a fold share. Degrees of freedom follow from the kurtosis of the
