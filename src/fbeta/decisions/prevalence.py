@@ -14,6 +14,7 @@ from fbeta.decisions.inputs import Vector
 from fbeta.decisions.problem import few_positives
 from fbeta.decisions.steps import Binned
 from fbeta.numerals import percent
+from fbeta.plain_data import to_plain
 
 #: Of fewer rows nothing is said.
 LEAST = 50
@@ -86,7 +87,8 @@ class Prevalence:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return vars(self) | {"interval": list(self.interval)}
+        found: dict[str, Any] = to_plain(vars(self))
+        return found
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import check_consistent_length, check_random_state, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from fbeta.decisions import Calibrator, Decision, Threshold
 from fbeta.learners.crossfit import Array, take
@@ -92,8 +92,7 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The metric's decision, in the labels of `y`.
 
         Two classes: the positive one where its probability reaches the cut. Labels: each on its own, or for the average
-        "samples" those of a row together. Classes: the one
-        that is worth most to the metric.
+        "samples" those of a row together. Classes: the one that is worth most to the metric.
         """
         margin = self._margins(X)  # first: it says so if nothing is fitted
         return self.labels_.names(margin)
@@ -139,6 +138,13 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         made = copy.copy(self)
         made.decision_ = self.decision_.adapt(scores, at_prevalence=at_prevalence)
         return made
+
+    def _checked(self, X: Any, y: Any = None, **options: Any) -> Any:
+        """The rows as scikit-learn checks them; with a target they are those to learn from."""
+        if y is None:
+            return validate_data(self, X, reset=False, **options)
+        target = read_y(y)
+        return validate_data(self, X, target, multi_output=target.ndim == 2, **options)[0]
 
     def _read_rows(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Given:
         """Check lengths and weights; a weight of 0 is no row, for folds and cuts as well."""

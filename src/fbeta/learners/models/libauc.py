@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -57,11 +56,9 @@ class LibAUC(Learner):
         """Train on all rows, and on all but each fold; weights of rows are something that the loss has not got."""
         if rows.weight is not None:
             raise ValueError("LibAUC's loss takes no weights of rows: leave them out.")
-        began = time.perf_counter()
         with torch_threads(threads_for(self.batch * max([rows.X.shape[1], *self.hidden]))):
-            found, model = rows.cross_fit(partial(self._train, seed), lambda network, X: network(X))
-        seconds = time.perf_counter() - began
-        return dict.fromkeys(losses, Fitted(found.scores, model, found.models, rounds=self.epochs, seconds=seconds))
+            found = rows.fitted(partial(self._train, seed))
+        return dict.fromkeys(losses, replace(found, rounds=self.epochs))
 
     def _train(self, seed: int, X: Any, y: NDArray[Any], weight: Array | None) -> Network:
         import torch

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,15 +47,18 @@ class SVMPerf(Learner):
         return Network.read(about, files)
 
     def _fitted(self, rows: Rows, metric: Metric) -> Fitted:
-        began = time.perf_counter()
-        fit = partial(self.fit_columns, metric)
-        found, whole = rows.cross_fit(fit, lambda model, X: _network(model)(X))
+        solved: list[list[LinearSVM]] = []
+
+        def fit(X: Any, y: Array, weight: Array | None) -> Network:
+            solved.append(self.fit_columns(metric, X, y, weight))
+            return _network(solved[-1])
+
+        found, whole = rows.fitted(fit), solved[-1]  # that of all rows comes last
         passes, gap = max(svm.passes for svm in whole), max(svm.gap for svm in whole)
         remark = f"stopped after {passes} passes, {gap:.2g} from its optimum" if gap > self.tolerance else ""
         if min(svm.gain for svm in whole) <= self.tolerance:
             remark = "found nothing better than w = 0: where rows overlap so much, the bound of the metric says nothing"
-        seconds, models = time.perf_counter() - began, map(_network, found.models)
-        return Fitted(found.scores, _network(whole), tuple(models), rounds=passes, seconds=seconds, remark=remark)
+        return replace(found, rounds=passes, remark=remark)
 
     def fit_columns(self, metric: Metric, X: Any, y: Array, weight: Array | None) -> list[LinearSVM]:
         """One model for each column of y."""
