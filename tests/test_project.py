@@ -210,6 +210,26 @@ for use in (compare, TangentLoss, own, lambda: isinstance(1, TangentLoss)):
     assert rest[1:] == ["fbeta.TangentLoss: fbeta.losses needs PyTorch: pip install 'fbeta[torch]'"] * 3
 
 
+@pytest.mark.parametrize(
+    "room", ["artifact", "boosting.XGBMetricClassifier", "lightning", "losses", "sklearn", "tables.Table"]
+)
+def test_a_room_whose_packages_are_missing_names_its_extra(room):
+    code = """
+import sys
+for name in ("torch", "polars", "sklearn", "xgboost"): sys.modules[name] = None
+module, _, name = sys.argv[1].partition(".")
+try:
+    room = __import__(f"fbeta.{module}", fromlist=["a"])
+    getattr(room, name or "__name__")
+except ImportError as error:
+    print(error)
+"""
+    said = fresh(code, room)
+    assert re.fullmatch(rf"fbeta\.{room.partition('.')[0]} needs [\w\-, ]+: pip install 'fbeta\[\w+\]'\.?\n", said), (
+        said
+    )
+
+
 def test_a_command_looks_for_other_packages_only_if_it_is_not_the_librarys_own():
     code = """
 import sys
