@@ -70,7 +70,7 @@ def read_row_weight(weight: Any | None, rows: int) -> Vector:
 
 
 def read_kind(kind: str | None, low: float, high: float, *, matters: bool) -> str:
-    """The kind that was said, checked; where it `matters` and was not said, the one assumed from the range, aloud."""
+    """The kind that was said, checked; where it `matters` and was not said, the range decides, with a warning."""
     inside = low >= 0 and high <= 1
     if kind is None and not matters:
         return "score"

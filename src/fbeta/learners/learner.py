@@ -206,7 +206,7 @@ class Learner(ABC):
     - `together`: all losses of a comparison are trained as one program, which is quicker than one by one.
     - `package`: what must be installed. `files`: those that hold one of its fitted models.
     - `rank`: how hard it is to beat as a rule; comparisons list the hardest last. `usual`: whether a comparison takes
-      it where no models are named. `draws`: whether it heeds `Rows.draw`.
+      it where no models are named. `draws`: whether it learns from the rows that `Rows.draw` gives.
     """
 
     registry: ClassVar[dict[str, "type[Learner]"]] = {}

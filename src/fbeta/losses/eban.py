@@ -144,7 +144,7 @@ class EbanLoss(RowLoss, name="eban"):
 
     - `at`: {"recall": b} maximises precision, {"precision": a} recall; None bounds the metric, an F_β.
     - `bound`: "logistic" or "hinge".
-    - `counts`: what λ listens to: the "bound", as published, or "hard" decisions, which leave nothing in reserve: a
+    - `counts`: what λ follows: the "bound", as published, or "hard" decisions, which leave nothing in reserve: a
       bound of a logistic loss meets a recall of 0.9 with far more than that [cotter2019].
     - `memory`, `accumulate`: see `RunningConfusion`. `patience`: positives in which λ moves by a factor of e at most.
 

@@ -122,7 +122,7 @@ class TangentLoss(RowLoss, name="tangent"):
       from those of a fresh network (u = t = ½ at the prevalence, or equal costs if that is unknown).
     - `epsilon`: δ stays inside [ε, 1 − ε], so that both classes always pull.
     - `accumulate`: micro-batches in a step; None if you call `step` yourself.
-    - `watch`: a network that has learned its training rows by heart has no errors left for costs to weigh, and then ½
+    - `watch`: a network that has memorised its training rows has no errors left for costs to weigh, and then ½
       may be far from the best cut for other rows. After 250 training steps, 500, 1,000 and so on it is looked whether
       almost no error is left, and one warning says to `tune` the cut on held-out rows (False: it does not).
 

@@ -117,7 +117,7 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return metric_of(as_metric(self.metric), called, target, sample_weight, self.average)
 
     def adapt(self, X: Any = None, *, at_prevalence: Any = None) -> Self:
-        """Follow the population: a copy that decides for rows with another share of positives, found without labels.
+        """A copy adapted to rows with another share of positives, which is estimated without their labels.
 
         `X` are at least 50 new rows; `at_prevalence` is the share in place of them, where it is known. Probabilities
         and cuts move if the share did, see `Decision.adapt`; ``decision_.explain()`` says what was found. For two

@@ -53,7 +53,7 @@ class LibAUC(Learner):
     def fit_folds(
         self, rows: Rows, goal: Goal, losses: Sequence[str], *, seed: int = 0, tick: Tick = lambda done: None
     ) -> dict[str, Fitted]:
-        """Train on all rows, and on all but each fold; weights of rows are something that the loss has not got."""
+        """Train on all rows, and on all but each fold; the loss takes no weights of rows."""
         if rows.weight is not None:
             raise ValueError("LibAUC's loss takes no weights of rows: leave them out.")
         with torch_threads(threads_for(self.batch * max([rows.X.shape[1], *self.hidden]))):
