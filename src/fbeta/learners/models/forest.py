@@ -24,6 +24,7 @@ class Forest(Learner):
 
     name, package, rank, usual, draws = "forest", "sklearn", 1, False, True
     losses, files, steps = ("bce",), (TREES,), 10
+    read = ForestTrees.read
 
     trees: int = 300
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -43,8 +44,3 @@ class Forest(Learner):
             return ForestTrees.of(self.classifier(seed).fit(X, y[:, 0], sample_weight=weight))
 
         return dict.fromkeys(losses, replace(rows.fitted(fit), rounds=self.trees))
-
-    @classmethod
-    def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> ForestTrees:
-        """A fitted forest from its `about()` and `files()`."""
-        return ForestTrees.read(about, files)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -37,6 +37,7 @@ class LibAUC(Learner):
 
     name, package, rank, usual, draws = "libauc", "libauc", 1, False, False
     losses, files, steps = ("average-precision",), (WEIGHTS,), 30
+    read = Network.read
 
     hidden: tuple[int, ...] = (64, 64)
     epochs: int = 30
@@ -44,11 +45,6 @@ class LibAUC(Learner):
     rate: float = 1e-3
     gamma: float = 0.9
     margin: float = 1.0
-
-    @classmethod
-    def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Network:
-        """A fitted network."""
-        return Network.read(about, files)
 
     def fit_folds(
         self, rows: Rows, goal: Goal, losses: Sequence[str], *, seed: int = 0, tick: Tick = lambda done: None

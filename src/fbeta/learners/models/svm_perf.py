@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ class SVMPerf(Learner):
     """
 
     name, package, rank, usual = "svm-perf", "numpy", 0, False
-    draws = True
+    draws, read = True, Network.read
     losses, files, steps = ("multivariate-hinge", "hinge"), (WEIGHTS,), 10
 
     C: float = 1.0
@@ -40,11 +40,6 @@ class SVMPerf(Learner):
     ) -> dict[str, Fitted]:
         """Train each loss on all rows and on all but each fold."""
         return {loss: self._fitted(rows, Accuracy() if loss == "hinge" else goal.metric) for loss in losses}
-
-    @classmethod
-    def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Network:
-        """A fitted model: one layer, as a file keeps it."""
-        return Network.read(about, files)
 
     def _fitted(self, rows: Rows, metric: Metric) -> Fitted:
         solved: list[list[LinearSVM]] = []
