@@ -55,6 +55,11 @@ class Case:
     copies: int = 1
     apart: float = 1.0
 
+    @property
+    def key(self) -> str:
+        """What its result is kept under."""
+        return f"{self.name}; {self.rows} rows; {100 * self.rate:g} %; {self.spec}; {self.deals} deals"
+
 
 CASES = (
     Case("each with 20 noise columns", rows=1000),
@@ -194,7 +199,7 @@ def noise(tables: int, positives: int, rows: int, apart: float, spec: str) -> di
 
 def render(found: dict[str, Any]) -> str:
     """Two tables: nothing to find, and something to find; and rows that follow one another in time."""
-    cases = [found["cases"][str(i)] for i in range(len(CASES)) if str(i) in found["cases"]]
+    cases = [found["cases"][case.key] for case in CASES]
     runs = max(c["runs"] for c in cases)
     heads = "| table | rows | positives | metric | deals | {} |"
     null, true = ([c for c in cases if bool(c["difference"]) == there] for there in (False, True))
@@ -277,9 +282,9 @@ def main() -> None:
     if asked.render:
         (RESULTS / "inference.md").write_text(render(found))
         return
-    for i, case in enumerate(CASES):
-        if found["cases"].get(str(i), {}).get("runs") != asked.runs:
-            found["cases"][str(i)] = measure(case, asked.runs, print)
+    for case in CASES:
+        if found["cases"].get(case.key, {}).get("runs") != asked.runs:
+            found["cases"][case.key] = measure(case, asked.runs, print)
             path.write_text(json.dumps(found, indent=1) + "\n")
     found["time"] = by_time(asked.runs)
     cases = ((60, 300, 0.0, "f1"), (20, 400, 0.4, "f1"))
