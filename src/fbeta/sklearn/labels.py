@@ -14,7 +14,7 @@ from fbeta.learners.crossfit import Array
 from fbeta.tables.folds import folds, rarest
 from fbeta.tables.target import rarer_class
 
-AVERAGES = ("binary", "macro", "micro", "samples")
+AVERAGES = ("binary", "macro", "weighted", "micro", "samples")
 OVER_ROWS = (
     "average='samples' is the mean over rows of several labels: y must be columns of 0 and 1. For classes that exclude "
     "each other set average='macro'."
