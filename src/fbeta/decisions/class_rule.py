@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbeta.decisions.class_scores import (
+    cells_of,
     check_size,
     class_shares,
     prices_of,
@@ -23,7 +24,7 @@ from fbeta.decisions.problem import few_positives
 from fbeta.decisions.rules import as_rule
 from fbeta.decisions.steps import score_cells
 from fbeta.decisions.threshold import Threshold
-from fbeta.metrics import Confusion, Metric, Recall, as_metric, title
+from fbeta.metrics import Metric, Recall, as_metric, title
 from fbeta.numerals import between, fixed
 
 #: Rules are judged on rows that they were not found on, in so many folds, of at most so many rows.
@@ -221,15 +222,13 @@ def _held_out(p: Vector, y: Vector, metric: Metric, w: Vector | None, rule: Any,
 
 def _cuts(gains: Gains, table: Vector, metric: Metric, rows: Vector) -> tuple[Threshold, ...]:
     """What each class would be cut at on its own, and its score among the others; for a cost matrix its recall."""
-    tp, true, called = np.diagonal(table), table.sum(1), table.sum(0)
-    cells = Confusion(tp, called - tp, true - tp, table.sum() - true - called + tp)
     goal = Recall() if prices_of(metric) is not None else metric
     with np.errstate(divide="ignore", invalid="ignore"):
         # Where a call depends on all probabilities, no cut of one says anything.
         values = gains.offset / gains.gain if gains.gain.ndim == 1 else np.full(len(table), 1 / len(table))
     absent = "it does not occur among the rows, so nothing is known about calling it."
     said = [few_positives(float(n)) if n else absent for n in rows]
-    each = zip(np.nan_to_num(values), score_cells(goal, cells), called, said, strict=True)
+    each = zip(np.nan_to_num(values), score_cells(goal, cells_of(table)), table.sum(0), said, strict=True)
     return tuple(
         Threshold(float(v), float(s), round(float(n)), "probability", metric=goal, warning=w) for v, s, n, w in each
     )

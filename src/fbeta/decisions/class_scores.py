@@ -39,6 +39,12 @@ def table_of(called: NDArray[Any], label: NDArray[Any], classes: int, weight: Ve
     return cells.reshape(classes, classes).astype(np.float64)
 
 
+def cells_of(table: Vector) -> Confusion:
+    """The four cells of each class against the rest; ``(*, K)`` from ``(*, K, K)``."""
+    tp, true, called = np.diagonal(table, axis1=-2, axis2=-1), table.sum(-1), table.sum(-2)
+    return Confusion(tp, called - tp, true - tp, table.sum((-2, -1))[..., None] - true - called + tp)
+
+
 def score_table(metric: Metric, table: Vector, average: str = "macro") -> Vector:
     r"""The score of calls among K classes: minus the mean price, or the average over classes, each against the rest.
 
@@ -53,14 +59,12 @@ def score_table(metric: Metric, table: Vector, average: str = "macro") -> Vector
     >>> float(score_table(Cost(matrix=[[0, 1, 1], [5, 0, 1], [9, 9, 0]]), table))
     -0.8
     """
-    prices, total = prices_of(metric), table.sum((-2, -1))
+    prices = prices_of(metric)
     if prices is not None:
         check_size(prices, table.shape[-1])
-        cost: Vector = -(prices * table).sum((-2, -1)) / np.where(total > 0, total, 1.0)
+        cost: Vector = -(prices * table).sum((-2, -1)) / np.maximum(table.sum((-2, -1)), 1e-300)
         return cost
-    tp, true, called = np.diagonal(table, axis1=-2, axis2=-1), table.sum(-1), table.sum(-2)
-    cells = Confusion(tp, called - tp, true - tp, total[..., None] - true - called + tp)
-    found: Vector = (class_shares(average, true) * score_cells(metric, cells)).sum(-1)
+    found: Vector = (class_shares(average, table.sum(-1)) * score_cells(metric, cells_of(table))).sum(-1)
     return found
 
 

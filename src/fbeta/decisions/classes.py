@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from fbeta.decisions.class_scores import check_size, class_shares, prices_of
+from fbeta.decisions.class_scores import cells_of, check_size, class_shares, prices_of
 from fbeta.decisions.class_steps import ClassSteps
 from fbeta.decisions.inputs import Vector
 from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.rules import Constant, Exact, Plugin, Shrunk, as_rule
-from fbeta.decisions.steps import Steps, count_columns
+from fbeta.decisions.steps import Steps, score_cells
 from fbeta.metrics import Metric
 
 #: Steps from the largest probability towards the metric's own calls; the best step counts.
@@ -98,12 +98,13 @@ def best_gains(p: Vector, target: Vector, metric: Metric, weight: Vector | None,
 
 def _climb(p: Vector, target: Vector, metric: Metric, weight: Vector | None, average: str) -> Gains:
     """Slopes give calls, calls counts, counts slopes; damped, since for some metrics that swings."""
-    classes = np.arange(p.shape[1])
-    here, best, top = Gains.flat(len(classes)), None, -np.inf
-    share = class_shares(average, target.sum(0) if weight is None else weight @ target)
+    here, best, top = Gains.flat(p.shape[1]), None, -np.inf
+    weighed = target.T if weight is None else target.T * weight
+    share = class_shares(average, weighed.sum(1))
     for step in range(STEPS):
-        at = count_columns(here(p).argmax(1)[:, None] == classes, target, weight)
-        score = float(share @ np.asarray(metric(at)))
+        called = here(p).argmax(1)
+        at = cells_of(np.stack([np.bincount(called, column, p.shape[1]) for column in weighed]))
+        score = float(share @ score_cells(metric, at))
         if best is None or score > top + 1e-12:
             best, top = here, score
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -84,8 +84,8 @@ def tune(
     - `empty`: what a row without positives scores if nothing is called in it ("samples" only).
     - `exclusive`: the columns are probabilities of K classes, of which each row has exactly one. Then it finds what is
       best among classes, see `ClassRule`: for the metric of each class against the rest, averaged ("macro", or
-      "weighted" by the rows of a class), or for ``Cost(matrix=…)``. It is meant, too, where `scores` are ``(n, K)`` and
-      `target` is ``(n,)``, the number of each row's class. `rule` as in `gains_by_rule`.
+      "weighted" by the rows of a class), or for ``Cost(matrix=…)``. It is meant, too, where `scores` are ``(n, K)``,
+      K > 2, and `target` is ``(n,)``, the number of each row's class. `rule` as in `gains_by_rule`.
 
     Shape: `scores`, `target`, `weight` ``(n,)``, or ``(n, K)`` for K columns (weight also ``(n,)``).
 
@@ -103,7 +103,9 @@ def tune(
     """
     chosen, goal = as_rule(rule), as_metric(metric)
     constraints = Constraints.read(subject_to, budget)
-    if exclusive or (exclusive is None and np.ndim(scores) == 2 and np.ndim(target) == 1):
+    if exclusive is None:  # two columns and a vector are rather the mistake of scores that were not cut to one
+        exclusive = np.ndim(scores) == 2 and np.ndim(target) == 1 and np.shape(scores)[1] > 2
+    if exclusive:
         if constraints or prevalence is not None:
             raise ValueError(
                 "subject_to, budget and prevalence are about one cut; among classes that exclude each other there is "
@@ -152,7 +154,7 @@ def _columns(scores: Any, target: Any, weight: Any) -> list[Steps]:
     if y.ndim == 1 and s.ndim == 2 and s.shape[:1] == y.shape:
         raise ValueError(
             f"{s.shape[1]} columns of scores need as many of targets; got a vector. For classes 0 … K−1 that exclude "
-            "each other leave out exclusive=False, and for two classes give scores[:, 1]."
+            "each other give exclusive=True, and for the cut between two classes scores[:, 1]."
         )
     if s.shape != y.shape or s.shape[1] == 0 or (w is not None and w.shape not in (s.shape, s.shape[:1])):
         raise ValueError(
