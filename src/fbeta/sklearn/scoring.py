@@ -44,9 +44,8 @@ def metric_score(
     """Score predictions by any metric, as scikit-learn's own scores do.
 
     - `average`: "binary" is the score of `pos_label`; "macro" the mean over all classes (two as well) or labels,
-      "weighted" the same by the rows of each, "micro" the score of all labels' pooled counts, "samples" the mean over
-      rows of labels (a row in which nothing is
-      called or positive scores 1).
+      "weighted" that of three or more classes by their rows, "micro" the score of all labels' pooled counts, "samples"
+      the mean over rows of labels (a row in which nothing is called or positive scores 1).
     - `pos_label`: the positive of two classes; None is the rarer one of `y_true`.
 
     Shape: `y_true` and `y_pred` ``(n,)`` with classes, or ``(n, K)`` with labels; `sample_weight` ``(n,)``.

@@ -25,8 +25,8 @@ class ThresholdClassifier(MetaDecider):
       single split and the rule "exact" that is the plug-in of one part for the model and one for the cut [koyejo2014].
     - `prefit`: `estimator` is fitted, and stays as it is; `fit` only finds the cut. **You promise that the rows handed
       to `fit` are new to it**: a cut from rows a model was trained on is too high, every time.
-    - `average`: "binary", or for more classes and for labels the "macro" mean, or one "weighted" by the rows of each
-      (for labels also "micro", and "samples", the mean of row scores). Labels are cut each on its own, for "samples"
+    - `average`: "binary", or for more classes and for labels the "macro" mean (for classes also one "weighted" by rows,
+      for labels also "micro", and "samples", the mean of row scores). Labels are cut each on its own, for "samples"
       those of a row are decided together; of classes the one is called that is worth most to the metric, see
       `ClassRule`. With two classes the metric is the positive one's, whether `average` is "binary" or "macro". For
       several classes the metric may be ``Cost(matrix=…)`` in the order of ``classes_``, with average="macro".
