@@ -267,6 +267,8 @@ def test_decisions_of_classes():
         assert (again.decide(p) == d.decide(p)).all()
         assert again.explain() == d.explain()
         assert "on rows held out (95 % interval" in d.explain()
+    with pytest.raises(ValueError, match="about one cut; among classes .* Pick a class"):
+        Decision.fit(p, np.eye(3)[y], "f1", kind="probability", exclusive=True, subject_to={"recall": 0.9})
 
 
 def test_estimators_and_a_cost_matrix():

@@ -29,6 +29,11 @@ from fbeta.numerals import between, fixed
 
 #: Rules are judged on rows that they were not found on, in so many folds, of at most so many rows.
 FOLDS, ROWS = 5, 100_000
+#: What is asked of a cut cannot be asked of a choice among classes.
+NO_CUT = (
+    "subject_to, budget and prevalence are about one cut; among classes that exclude each other there is none. Pick a "
+    "class, for example scores[:, 1] and target == 1, or leave them out."
+)
 #: Draws of the interval, and what each cell of the table counts before any row.
 DRAWS, PRIOR = 4000, 0.5
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from fbeta.decisions.calibration import Calibrator, logit, sigmoid
 from fbeta.decisions.calibration_choice import calibrate_columns
-from fbeta.decisions.class_rule import ClassRule
+from fbeta.decisions.class_rule import NO_CUT, ClassRule
 from fbeta.decisions.inputs import KINDS, Vector, read_array, read_kind
 from fbeta.decisions.kept_rows import KeptRows
 from fbeta.decisions.prevalence import Prevalence, check_seen
@@ -107,6 +107,8 @@ class Decision:
         p = made.probability(s)
         own = isinstance(rule, str) and rule == "own"
         if exclusive and not own:  # boundaries against the rest do not say which class to call
+            if constraints:
+                raise ValueError(NO_CUT)
             classes = ClassRule.fit(_normalised(p), y, goal, w, rule=rule, average=average)
             return cls(kind, curves, classes.cuts, goal, classes, True)
         if average == "micro" and not own:  # one cut for all columns: what micro averages pool

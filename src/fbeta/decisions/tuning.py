@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fbeta.decisions.class_rule import ClassRule
+from fbeta.decisions.class_rule import NO_CUT, ClassRule
 from fbeta.decisions.inputs import read_array, read_kind
 from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.row_cut import cut_rows
@@ -107,10 +107,7 @@ def tune(
         exclusive = np.ndim(scores) == 2 and np.ndim(target) == 1 and np.shape(scores)[1] > 2
     if exclusive:
         if constraints or prevalence is not None:
-            raise ValueError(
-                "subject_to, budget and prevalence are about one cut; among classes that exclude each other there is "
-                "none. Pick a class, for example scores[:, 1] and target == 1, or leave them out."
-            )
+            raise ValueError(NO_CUT)
         if kind not in (None, "probability"):
             raise ValueError(
                 f"Classes that exclude each other are decided by probabilities; got kind={kind!r}. Give a softmax of "
