@@ -260,6 +260,7 @@ RESULTS = [  # page, block, module of benchmarks/, what writes the block, result
     ("cuts.md", "rules", "decisions_rules", "summary", "decisions-rules"),
     ("cuts.md", "rows", "decisions_rows", "summary", "decisions-rows"),
     ("cuts.md", "maps", "decisions_maps", "summary", "decisions-maps"),
+    ("cuts.md", "classes", "decisions_classes", "summary", "decisions-classes"),
     ("losses.md", "tangent", "tangent", "summary", "tangent"),
     ("systems.md", "svmperf", "svmperf", "summary", "svmperf"),
     ("tables.md", "predict", "predict", "summary", "predict"),
