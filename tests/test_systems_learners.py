@@ -618,7 +618,13 @@ def test_libaucs_loss_ranks_positives_first():
 
 def test_a_model_whose_package_is_missing_says_what_to_install(monkeypatch):
     monkeypatch.setattr(models.importlib.util, "find_spec", lambda package: None)
-    for name, words in (("over+linear", "pip install imbalanced-learn"), ("libauc", "pip install libauc")):
+    for name, words in (
+        ("over+linear", "The model 'over.linear' is not installed: pip install imbalanced-learn[.]$"),
+        ("balanced-forest", "pip install imbalanced-learn[.]$"),
+        ("plug-in", "pip install scikit-learn[.]$"),
+        ("xgboost", "pip install xgboost[.]$"),
+        ("libauc", "pip install --no-deps libauc[.]$"),
+    ):
         with pytest.raises(ValueError, match=words):
             models.get(name)
     assert issubclass(type(FBeta(1)), Metric)
