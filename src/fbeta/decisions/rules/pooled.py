@@ -56,10 +56,11 @@ class Pooled(Shrunk):
         found, weight = draw_together(*np.transpose([self._seen(problems[k]) for k in both]))
         places, follows = np.full(len(problems), found.mean()), np.zeros(len(problems))
         places[both], follows[both] = found, weight
-        return [
-            self.threshold(p, self._allowed(p, cut_at(p.steps, x)), float(w))
-            for p, x, w in zip(problems, places, follows, strict=True)
-        ]
+        each = zip(problems, places.tolist(), follows.tolist(), strict=True)
+        cuts = [self.threshold(p, self._allowed(p, cut_at(p.steps, x)), w) for p, x, w in each]
+        for k in set(range(len(cuts))) - set(both):
+            cuts[k] = replace(cuts[k], warning=f"{cuts[k].warning} Its cut is the mean of the other columns' cuts.")
+        return cuts
 
     def calibrations(self, columns: Iterable[Steps]) -> list[Calibrator]:
         """Columns with few rows of a class share a line."""
