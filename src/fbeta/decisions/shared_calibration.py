@@ -26,7 +26,7 @@ def calibrate_together(columns: Iterable[Steps]) -> list[Calibrator]:
     >>> few = Steps.of([2.0, 1.0, 0.0, -1.0], [1, 0, 0, 0], kind="logit")
     >>> many = Steps.of([2.0, 1.0, 0.0, -1.0] * 99, [1, 1, 0, 0] * 90 + [0, 0, 1, 1] * 9, kind="logit")
     >>> [curve.log_odds([0.0, 2.0]).round(1).tolist() for curve in calibrate_together([few, many])[:1]]
-    [[-1.8, 0.4]]
+    [[-1.1, 3.1]]
     """
     curves, rows = [], []
     for steps in columns:

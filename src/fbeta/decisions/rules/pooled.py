@@ -19,7 +19,7 @@ from fbeta.decisions.threshold import Threshold
 PARTS = 256
 #: Variances between columns that are tried, in units of what is there to explain.
 BETWEEN = np.append(0.0, np.geomspace(1e-4, 1e2, 61))
-#: No column is surer of its cut than this share of the mean variance.
+#: No column is surer of its cut than this share of what is there to explain.
 SUREST = 1e-3
 
 
@@ -32,7 +32,7 @@ class Pooled(Shrunk):
     x is the logit of a probability, and the score itself for logits and other scores. x̂ is the best cut of the column,
     its mean over draws of the rows, v its variance over them, p the plug-in cut. α, β and the variance τ² between
     columns are those that make all columns most likely (the model of Fay and Herriot, where the plug-in as it is,
-    α = 0 and β = 1, counts as one column more): the exact cuts (τ² = ∞), the plug-in (τ² = α = 0, β = 1) and one common
+    α = 0 and β = 1, counts as one column more): each own cut (τ² = ∞), the plug-in (τ² = α = 0, β = 1) and one common
     cut (τ² = β = 0) are its special cases. So scores of all columns must mean alike: give probabilities or logits,
     or scores of one model.
 
