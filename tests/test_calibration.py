@@ -207,3 +207,9 @@ def test_columns_that_share_a_line_may_hold_anything():
         curve.check()
     assert curves[1](z).mean() < 0.05
     assert calibrate_together([Steps.of(z, y)]) == [calibrate(Steps.of(z, y))]
+
+
+def test_a_calibration_cannot_take_a_name_over():
+    with pytest.raises(ValueError, match="A calibration named 'platt' exists already"):
+        type("Platt", (Calibrator,), {})
+    assert Calibrator.from_dict({"slope": 1.0, "offset": 0.0}) == Platt(1.0, 0.0)
