@@ -3,6 +3,7 @@
     python benchmarks/decisions.py shift FOLDER     # every table in FOLDER: .csv, .csv.gz, .parquet, with a column y
     python benchmarks/decisions.py rules FOLDER
     python benchmarks/decisions.py rows FOLDER      # every set of labels in FOLDER: NAME.npz with X and Y
+    python benchmarks/decisions.py labels FOLDER    # the same sets
     python benchmarks/decisions.py maps             # made maps and photos that come with scikit-learn
     python benchmarks/decisions.py page             # write the pages and docs/cuts.md again from the numbers
 
@@ -19,6 +20,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import decisions_labels
 import decisions_maps
 import decisions_rows
 import decisions_rules
@@ -26,7 +28,13 @@ import decisions_shift
 import doc_block
 
 RESULTS = Path(__file__).parent / "results"
-PARTS = {"shift": decisions_shift, "rules": decisions_rules, "rows": decisions_rows, "maps": decisions_maps}
+PARTS = {
+    "shift": decisions_shift,
+    "rules": decisions_rules,
+    "rows": decisions_rows,
+    "labels": decisions_labels,
+    "maps": decisions_maps,
+}
 
 
 def keep(part: str, result: dict[str, Any]) -> None:
