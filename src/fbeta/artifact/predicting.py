@@ -20,6 +20,7 @@ from fbeta.learners.crossfit import Array
 from fbeta.metrics import Confusion
 from fbeta.tables import TableError, stream
 from fbeta.tables.columns import cleaned
+from fbeta.tables.formats import stamp
 from fbeta.tables.values import class_name
 from fbeta.writing import OutputError, buffered, check_output, is_device, nameless, naming, replacing
 
@@ -88,7 +89,7 @@ def predict(
         if to.suffix.casefold() not in (*SINKS, *TEXT):
             raise OutputError(f"cannot write {to}: end its name in {', '.join([*TEXT[:2], *SINKS])}.")
         check_output(to, source if is_path(source) else None)
-    population = None
+    population, before = None, stamp(source)
     if adapt is not False:
         model = _adapted(model, source, adapt, new, delimiter)
         (population,) = model.decision.prevalences
@@ -106,6 +107,8 @@ def predict(
                 held = ~np.isnan(truth)
                 counts += [float(x) for x in Confusion.from_predictions(called[held] * 1.0, truth[held])]
             tick(rows)
+        if adapt is True and stamp(source) != before:
+            raise TableError(f"{source} was changed between its two readings: predict it again when it stays as it is.")
     matrix = Confusion(*counts.tolist()) if score else None
     return Predicted(rows, positives, matrix, tuple(notes), population)
 
@@ -114,8 +117,9 @@ def _adapted(model: Model, source: str | Path, adapt: bool | float, new: New, de
     """The model for the share of positives of some rows; all that is kept of them is a sketch of probabilities."""
     if adapt is not True:
         return replace(model, decision=model.decision.adapt(at_prevalence=adapt))
-    if str(source) == "-":
-        raise TableError("adapting reads the rows twice, which the standard input does not allow: name a file.")
+    if str(source) == "-" or is_device(Path(source).expanduser()):
+        what = "the standard input" if str(source) == "-" else f"the pipe {source}"
+        raise TableError(f"adapting reads the rows twice, which {what} does not allow: name a file.")
     sketch = Sketch()
     with contextlib.closing(_pieces(model, source, (), False, delimiter, lambda note: None)) as pieces:
         for features, _, _ in pieces:
