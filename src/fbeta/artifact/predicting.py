@@ -18,8 +18,9 @@ from fbeta.data import get, is_path, load_table
 from fbeta.decisions import Prevalence, Sketch
 from fbeta.learners.crossfit import Array
 from fbeta.metrics import Confusion
+from fbeta.sealed import in_short
 from fbeta.tables import TableError, stream
-from fbeta.tables.columns import cleaned
+from fbeta.tables.columns import cleaned, readable
 from fbeta.tables.formats import stamp
 from fbeta.tables.values import class_name
 from fbeta.writing import OutputError, buffered, check_output, is_device, nameless, naming, replacing
@@ -154,6 +155,8 @@ def _pieces(
 
 
 def _truth(model: Model, column: pl.Series, source: str | Path) -> Array:
+    if not readable(column.dtype):
+        raise TableError(f"{source}: the target {model.target!r} is of type {column.dtype}: leave --score out.")
     text = pl.select(cleaned(pl.lit(column.alias("truth")), column.dtype).cast(pl.String)).to_series()
     known = {value: class_name(value) for value in text.drop_nulls().unique()}
     strange = sorted(set(known.values()) - {model.positive, *model.negative})
@@ -204,6 +207,13 @@ def _rows_into(stream: IO[bytes], delimiter: str) -> Callable[[pl.DataFrame], No
     header = itertools.chain([True], itertools.repeat(False))  # above the first piece alone
 
     def write(piece: pl.DataFrame) -> None:
-        stream.write(piece.write_csv(separator=delimiter, include_header=next(header)).encode())
+        try:
+            text = piece.write_csv(separator=delimiter, include_header=next(header))
+        except pl.exceptions.PolarsError as error:
+            why = in_short(error)
+            raise OutputError(
+                f"a kept column is no text ({why}): leave it out, or end the output in .parquet."
+            ) from error
+        stream.write(text.encode())
 
     return write
