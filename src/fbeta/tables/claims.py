@@ -163,7 +163,7 @@ def _before_magic(stream: IO[bytes], size: int, magic: bytes) -> bytes:
     stream.seek(max(0, size - end))
     tail = stream.read(end)
     long = int.from_bytes(tail[:4], "little")
-    _need(tail[4:] == magic and 0 < long <= size - 2 * end, "the footer")
+    _need(tail[4:] == magic and 0 < long <= size - end - len(magic), "the footer")
     stream.seek(size - end - long)
     return stream.read(long)
 
