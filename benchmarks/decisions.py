@@ -4,6 +4,7 @@
     python benchmarks/decisions.py rules FOLDER
     python benchmarks/decisions.py rows FOLDER      # every set of labels in FOLDER: NAME.npz with X and Y
     python benchmarks/decisions.py maps             # made maps and photos that come with scikit-learn
+    python benchmarks/decisions.py ensemble FOLDER
     python benchmarks/decisions.py page             # write the pages and docs/cuts.md again from the numbers
 
 A part is a module that measures, renders a page and says in a few lines what the documents quote. Sources are the
@@ -19,6 +20,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import decisions_ensemble
 import decisions_maps
 import decisions_rows
 import decisions_rules
@@ -26,7 +28,13 @@ import decisions_shift
 import doc_block
 
 RESULTS = Path(__file__).parent / "results"
-PARTS = {"shift": decisions_shift, "rules": decisions_rules, "rows": decisions_rows, "maps": decisions_maps}
+PARTS: dict[str, Any] = {
+    "shift": decisions_shift,
+    "rules": decisions_rules,
+    "rows": decisions_rows,
+    "maps": decisions_maps,
+    "ensemble": decisions_ensemble,
+}
 
 
 def keep(part: str, result: dict[str, Any]) -> None:
