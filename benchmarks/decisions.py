@@ -5,7 +5,7 @@
     python benchmarks/decisions.py rows FOLDER      # every set of labels in FOLDER: NAME.npz with X and Y
     python benchmarks/decisions.py maps             # made maps and photos that come with scikit-learn
     python benchmarks/decisions.py ensemble FOLDER
-    python benchmarks/decisions.py page             # write the pages and docs/cuts.md again from the numbers
+    python benchmarks/decisions.py page             # write the pages and what docs/ quotes again from the numbers
 
 A part is a module that measures, renders a page and says in a few lines what the documents quote. Sources are the
 units: tables made from the same rows count once, and intervals are Student's t over sources. Numbers are kept in
@@ -42,7 +42,8 @@ def keep(part: str, result: dict[str, Any]) -> None:
     (RESULTS / f"decisions-{part}.json").write_text(json.dumps(result, indent=1) + "\n")
     page = ["# Decisions, measured", "", *PARTS[part].render(result)]
     (RESULTS / f"decisions-{part}.md").write_text("\n".join(page))
-    doc_block.write("cuts.md", part, PARTS[part].summary(result) + "\n")
+    document = "boosting.md" if part == "ensemble" else "cuts.md"
+    doc_block.write(document, part, PARTS[part].summary(result) + "\n")
 
 
 def main() -> None:

@@ -192,9 +192,9 @@ def render(found: dict[str, Any]) -> list[str]:
     lines = [
         "## Models of the folds, averaged, against one fitted again to all rows",
         "",
-        f"{found['sources']} sources, {found['most rows']:,} rows of a table at most, {found['repeats']} random splits; "
-        "five folds, calibration and cut (shrunk) from the same out-of-fold scores. Hundredths, mean over sources with "
-        "a 95 % interval by t. Networks stop by F₁. `python benchmarks/decisions.py ensemble FOLDER`",
+        f"{found['sources']} sources, {found['most rows']:,} rows of a table at most, {found['repeats']} random "
+        "splits; five folds, calibration and cut (shrunk) from the same out-of-fold scores. Hundredths, mean over "
+        "sources with a 95 % interval by t. Networks stop by F₁. `python benchmarks/decisions.py ensemble FOLDER`",
         "",
         "| learner | | refit | mean of log odds | mean of probabilities |",
         "|---|---|---|---|---|",
@@ -205,8 +205,8 @@ def render(found: dict[str, Any]) -> list[str]:
             lines.append(f"| {name} | {words} | {100 * x['refit'][what]['mean']:.2f} | {shown} |")
     lines += [
         "",
-        "What the cut loses to the best cut on the later rows, in hundredths, and how many later rows are called positive "
-        "for each one called out of fold; means over sources.",
+        "What the cut loses to the best cut on the later rows, in hundredths, and how many times the share that was "
+        "called positive out of fold is called of the later rows; means over sources.",
         "",
         "| learner | | "
         + " | ".join(f"{way}: loses" for way in WAYS)
@@ -235,8 +235,9 @@ def summary(found: dict[str, Any]) -> str:
     gains = "; ".join(f"{name} {hundredths(x['averaged']['log odds']['F'])}" for name, x in found["learners"].items())
     chosen = [name for name, x in found["learners"].items() if wins(x)]
     return (
-        f"The mean of the folds' models against one fitted again to all rows, on {found['sources']} sources, mean of F₁ "
-        f"and F₂ in hundredths (mean over sources and 95 % interval): {gains}. By a rule written beforehand (at least "
-        f"0.2, an interval above 0, log loss not worse) it is the default of: {', '.join(chosen) or 'none'}. Prediction "
-        "takes five times as long ([decisions-ensemble.md](../benchmarks/results/decisions-ensemble.md))."
+        "The mean of the folds' models against one fitted again to all rows, on "
+        f"{found['sources']} sources, mean of F₁ and F₂ in hundredths (mean over sources and 95 % interval): {gains}. "
+        "By a rule written beforehand (at least 0.2, an interval above 0, log loss not worse) it is the default of: "
+        f"{', '.join(chosen) or 'none'}. Prediction takes five times as long "
+        "([decisions-ensemble.md](../benchmarks/results/decisions-ensemble.md))."
     )

@@ -1,5 +1,6 @@
 """Gradient-boosted trees for a metric: class costs by the fixed point, as many rounds as held-out rows like best."""
 
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from fbeta.decisions import tune
 from fbeta.learners.crossfit import Array, cross_fit, take
 from fbeta.learners.fixed_point import Round, cost_weights, costs, solve
 from fbeta.learners.learner import Best, Fitted, Goal, Learner, Rows, Tick
+from fbeta.learners.machine import shared_out, workers
 from fbeta.learners.objectives import Objective
 from fbeta.learners.trees import LARGEST
 from fbeta.metrics import Confusion
@@ -95,6 +97,7 @@ class Engine(ABC):
     rounds: int
     objective: Callable[[], Any] | None = None
     folds: dict[int, Any] = field(default_factory=dict)
+    lock: Any = field(default_factory=threading.Lock)
 
     def fit(self, rows: Numbers, y: NDArray[Any], weight: Array | None) -> Booster:
         """Fit the rows with these numbers."""
@@ -105,11 +108,12 @@ class Engine(ABC):
         return model(take(self.X, rows))[:, 0]
 
     def binned(self, rows: Numbers) -> Any:
-        """The library's own form of some rows, made once."""
+        """The library's own form of some rows, made once, by one thread at a time."""
         key = hash(rows.tobytes())
-        if key not in self.folds:
-            self.folds[key] = self.bin(rows)
-        return self.folds[key]
+        with self.lock:
+            if key not in self.folds:
+                self.folds[key] = self.bin(rows)
+            return self.folds[key]
 
     @abstractmethod
     def bin(self, rows: Numbers) -> Any:
@@ -132,6 +136,8 @@ class BoosterLearner(Learner):
       None grows them all.
     - `iterations`, `damping`: of the fixed point of class costs, for the tangent loss. `q`: of tangent and surrogate.
     - `refit`: fit once more on all rows; without, only the models of the folds are made.
+    - `jobs`: how many cores to keep busy; None is all of them. Folds are trained at once, and trees get several threads
+      where the table is large; the numbers are the same for any.
     - `params`: the library's own.
     """
 
@@ -147,6 +153,7 @@ class BoosterLearner(Learner):
     damping: float = 0.5
     q: float = 0.0
     refit: bool = True
+    jobs: int | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -159,8 +166,8 @@ class BoosterLearner(Learner):
         return made(made.load(made.rewritten(files[made.file])), offset)
 
     @abstractmethod
-    def params_for(self, seed: int, numbers: int) -> dict[str, Any]:
-        """The library's parameters for a random seed and so many numbers in the table."""
+    def params_for(self, seed: int, threads: int) -> dict[str, Any]:
+        """The library's parameters for a random seed and so many threads."""
 
     def fit_folds(
         self, rows: Rows, goal: Goal, losses: Sequence[str], *, seed: int = 0, tick: Tick = lambda done: None
@@ -171,24 +178,26 @@ class BoosterLearner(Learner):
     def _fit(self, rows: Rows, goal: Goal, loss: str, seed: int) -> Fitted:
         began = time.perf_counter()
         (y,) = rows.y.T.astype(np.int64)
-        params = self.params_for(seed, int(np.prod(rows.X.shape)))
-        engine = self.engine(rows.X, y, params, self.rounds, self._custom(goal, loss, rows))
+        numbers = int(np.prod(rows.X.shape))
+        at_once, threads = shared_out(numbers, rows.folds, self.jobs)
+        engine = self.engine(rows.X, y, self.params_for(seed, threads), self.rounds, self._custom(goal, loss, rows))
         start = 0.5
         if self.patience is not None:
-            engine.rounds, at = self._stop_early(engine, rows, goal)
+            engine.rounds, at = self._stop_early(engine, rows, goal, at_once)
             start = costs(goal.metric, at)[0]
         history: tuple[Round, ...] = ()
         fit = rows.drawing(engine.fit)
         given = fit, engine.score, np.arange(len(y)), y
         if loss == "tangent":
             options: dict[str, Any] = {"rounds": self.iterations, "damping": self.damping, "start": start}
-            point = solve(*given, goal.metric, rows.fold, rows.weight, **options)
+            point = solve(*given, goal.metric, rows.fold, rows.weight, at_once=at_once, **options)
             found, delta, history = point.crossfit, point.delta, point.history
         else:
-            found, delta = cross_fit(*given, rows.fold, rows.weight), 0.5
+            found, delta = cross_fit(*given, rows.fold, rows.weight, at_once=at_once), 0.5
         model = None
         if self.refit:
             engine.folds.clear()  # all rows need their room
+            engine.params = self.params_for(seed, shared_out(numbers, 1, self.jobs)[1])
             model = fit(np.arange(len(y)), y, cost_weights(y, delta, rows.weight))
         extra = {"costs": (delta, 1 - delta), "history": history}
         scores, seconds = found.scores[:, None], time.perf_counter() - began
@@ -203,7 +212,7 @@ class BoosterLearner(Learner):
             return lambda: self.objective(goal.metric, costs=(0.5, 0.5), q=self.q)
         return None
 
-    def _stop_early(self, engine: Engine, rows: Rows, goal: Goal) -> tuple[int, Confusion]:
+    def _stop_early(self, engine: Engine, rows: Rows, goal: Goal, at_once: int = 1) -> tuple[int, Confusion]:
         """Boost all folds side by side; after which round do the held-out rows score best, and where?
 
         One number for all folds: a stop of each fold's own would make the scores optimistic that the cut comes from.
@@ -218,13 +227,14 @@ class BoosterLearner(Learner):
             engine.grow(rest[n > 0], held, (n * weight[rest])[n > 0])
             for (rest, held), n in zip(parts, times, strict=True)
         ]
-        for done, found in enumerate(zip(*runs, strict=True), start=1):
-            for (_, held), part in zip(parts, found, strict=True):
-                scores[held, 0] = part
-            if best.see(done, (goal.held_out_score(*rows.held_out(scores)),)):
-                taken[:] = scores
-            elif best.ended(done + 1):
-                break
+        with workers(at_once) as side_by_side:
+            for done in range(1, engine.rounds + 1):
+                for (_, held), part in zip(parts, side_by_side(next, runs), strict=True):
+                    scores[held, 0] = part
+                if best.see(done, (goal.held_out_score(*rows.held_out(scores)),)):
+                    taken[:] = scores
+                elif best.ended(done + 1):
+                    break
         z, y, w = rows.held_out(taken)
         counts = tune(z[:, 0], y[:, 0], goal.metric, w, kind="logit").counts
         assert counts is not None

@@ -9,7 +9,6 @@ import numpy as np
 from fbeta.decisions.calibration import sigmoid
 from fbeta.learners.booster import MOST, Booster, BoosterLearner, Engine, Numbers
 from fbeta.learners.crossfit import Array, take
-from fbeta.learners.machine import threads_for
 from fbeta.learners.objectives import XGBoostObjective
 from fbeta.learners.xgboost_trees import rewritten
 
@@ -96,6 +95,6 @@ class XGBoost(BoosterLearner):
     name, package, rank = "xgboost", "xgboost", 2
     engine, objective, files = _XGBoostEngine, XGBoostObjective, (_XGBoostBooster.file,)
 
-    def params_for(self, seed: int, numbers: int) -> dict[str, Any]:
-        """Its own parameters, and as many threads as so many numbers deserve."""
-        return {"seed": seed, "nthread": threads_for(numbers), **self.params}
+    def params_for(self, seed: int, threads: int) -> dict[str, Any]:
+        """Its own parameters, and so many threads."""
+        return {"seed": seed, "nthread": threads, **self.params}
