@@ -4,8 +4,8 @@
     python benchmarks/boosting_threads.py --dry      # print only
 
 *Sizes*: one booster on made-up rows, with one thread and with as many as there are cores, at several rows × columns ×
-rounds. *Estimators*: cross-fitting, cut and all with 1,875 rows, as the machine is and beside as many processes that
-only count as there are cores. Candidates take turns within a repeat, and ratios are taken inside it, so that whoever else
+rounds. *Estimators*: cross-fitting, cut and all with 1,875 rows, as the machine is and beside as many busy processes as
+there are cores. Candidates take turns within a repeat, and ratios are taken inside it, so that whoever else
 is at work slows all of them; wall time and processor time, median and range.
 """
 
@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import doc_block
 import lightgbm
 import numpy as np
 import xgboost
@@ -174,9 +175,9 @@ def render(found: dict[str, Any]) -> str:
         "",
         f"## Estimators: {ROWS:,} rows × {COLUMNS} columns, {ROUNDS} rounds, five folds, plain cross entropy",
         "",
-        "`theirs` is scikit-learn's TunedThresholdClassifierCV around the library's own classifier. Seconds, medians: of "
-        "the clock, of the processor, and the ratio of the clock's to theirs; as the machine is, and beside as many busy "
-        "processes as there are cores.",
+        "`theirs` is scikit-learn's TunedThresholdClassifierCV around the library's own classifier. Seconds, medians: "
+        "of the clock, of the processor, and the ratio of the clock's to theirs; as the machine is, and beside as many "
+        "busy processes as there are cores.",
         "",
         "| | as it is: clock | processor | over theirs | busy: clock | processor | over theirs |",
         "|---|---|---|---|---|---|---|",
@@ -191,6 +192,35 @@ def render(found: dict[str, Any]) -> str:
     return "\n".join([*lines, ""])
 
 
+def summary(found: dict[str, Any]) -> str:
+    """What docs/boosting.md says."""
+
+    def said(state: str, name: str, clock: str = "wall") -> str:
+        return f"{statistics.median(found[state][name][clock]):.2f}"
+
+    small, large = found["sizes"][0], max(found["sizes"], key=lambda each: each["size"][0] * each["size"][1])
+    shown = []
+    for name in ("xgboost", "lightgbm"):
+        busy, work = (
+            f"{said(state, f'{name}, ours', clock)} s, {said(state, f'{name}, ours, threads in a fold', clock)} s with "
+            f"several threads in each fold, and {said(state, f'{name}, theirs', clock)} s of scikit-learn's"
+            for state, clock in (("busy", "wall"), ("as it is", "cpu"))
+        )
+        alone = ratio(found["as it is"], f"{name}, ours", f"{name}, theirs, one thread", "cpu")
+        gains = [ratio(each["seconds"], f"{name}, {found['cores']}", f"{name}, 1") for each in (small, large)]
+        shown.append(
+            f"{name}: {busy}; processor time without busy neighbours of ours {work}, and {alone} of theirs with one "
+            f"thread; {found['cores']} threads take {gains[0]} of the time of one at {small['size'][0]:,} × "
+            f"{small['size'][1]} and {gains[1]} at {large['size'][0]:,} × {large['size'][1]}"
+        )
+    return (
+        f'`loss="bce"` and `TunedThresholdClassifierCV`, {ROWS:,} rows, {found["cores"]} cores and as many busy '
+        f"neighbours, median seconds of {found['repeats']} repeats, ratios with their range. {'. '.join(shown)}. Others "
+        f"were at work on the machine, too (load {found['load']:.0f}): read ratios, not seconds "
+        "([boosting-threads.md](../benchmarks/results/boosting-threads.md))."
+    )
+
+
 def main() -> None:
     """Measure, print, keep."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -203,6 +233,7 @@ def main() -> None:
     if not given.dry:
         (RESULTS / "boosting-threads.json").write_text(json.dumps(found, indent=1) + "\n")
         (RESULTS / "boosting-threads.md").write_text(render(found))
+        doc_block.write("boosting.md", "threads", summary(found) + "\n")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -200,6 +201,26 @@ def test_the_numbers_are_the_same_however_many_work_at_once(cls, options, table,
     for other in found[1:]:
         for one, two in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("cls", BOTH)
+def test_what_goes_wrong_in_a_fold_ends_the_others(cls, table, monkeypatch):
+    X, _, y, _ = table
+    engine, grown, many = cls._learner.engine, [], 30_000
+    train, others = engine.train, threading.Event()
+
+    def first_fails(self, rows, weight):
+        if not others.is_set():
+            others.set()
+            raise KeyboardInterrupt
+        grown.append(train(self, rows, weight)[0])
+        return grown[-1], 0.0
+
+    monkeypatch.setattr(engine, "train", first_fails)
+    with pytest.raises(KeyboardInterrupt):
+        cls(loss="bce", n_estimators=many, n_jobs=2, cv=2, max_depth=2).fit(X[:300], y[:300])
+    rounds = [each.num_boosted_rounds() if cls is XGBMetricClassifier else each.current_iteration() for each in grown]
+    assert all(count < many for count in rounds)
 
 
 @pytest.mark.parametrize("cls", BOTH)

@@ -171,15 +171,22 @@ def test_folds_at_once_are_folds_one_by_one():
         time.sleep(float(rows[0]) / 1000)  # the first may end last
         return rows.sum()
 
-    one, two = (cross_fit(fit, lambda model, rows: model - rows, X, y, fold, at_once=k) for k in (1, 3))
+    one = cross_fit(fit, lambda model, rows: model - rows, X, y, fold)
+    with machine.workers(3) as side_by_side:
+        two = cross_fit(fit, lambda model, rows: model - rows, X, y, fold, side_by_side=side_by_side)
     assert np.array_equal(one.scores, two.scores)
     assert one.models == two.models
 
     def diverge(model, rows):
         return rows * np.nan
 
-    with pytest.raises(ValueError, match="The model of fold 0 gave scores"):
-        cross_fit(fit, diverge, X, y, fold, at_once=3)
+    told = []
+    with (
+        pytest.raises(ValueError, match="The model of fold 0 gave scores"),
+        machine.workers(3, lambda: told.append("stop")) as side_by_side,
+    ):
+        cross_fit(fit, diverge, X, y, fold, side_by_side=side_by_side)
+    assert told == ["stop"]
 
 
 def test_cores_are_shared_out(monkeypatch):

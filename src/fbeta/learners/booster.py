@@ -14,7 +14,7 @@ from fbeta.decisions import tune
 from fbeta.learners.crossfit import Array, cross_fit, take
 from fbeta.learners.fixed_point import Round, cost_weights, costs, solve
 from fbeta.learners.learner import Best, Fitted, Goal, Learner, Rows, Tick
-from fbeta.learners.machine import shared_out, workers
+from fbeta.learners.machine import Map, shared_out, workers
 from fbeta.learners.objectives import Objective
 from fbeta.learners.trees import LARGEST
 from fbeta.metrics import Confusion
@@ -86,7 +86,7 @@ class Engine(ABC):
     """A boosting library on rows of one table, taken by their numbers: binned data are made once per fold.
 
     `objective` makes a fresh custom objective; None is the library's own logistic loss, which with class costs as row
-    weights is the tangent loss at q = 0. `booster` is what comes of it.
+    weights is the tangent loss at q = 0. `booster` is what comes of it. Once `stopped`, nothing goes on boosting.
     """
 
     booster: ClassVar[type[Booster]]
@@ -98,6 +98,7 @@ class Engine(ABC):
     objective: Callable[[], Any] | None = None
     folds: dict[int, Any] = field(default_factory=dict)
     lock: Any = field(default_factory=threading.Lock)
+    stopped: threading.Event = field(default_factory=threading.Event)
 
     def fit(self, rows: Numbers, y: NDArray[Any], weight: Array | None) -> Booster:
         """Fit the rows with these numbers."""
@@ -182,18 +183,20 @@ class BoosterLearner(Learner):
         at_once, threads = shared_out(numbers, rows.folds, self.jobs)
         engine = self.engine(rows.X, y, self.params_for(seed, threads), self.rounds, self._custom(goal, loss, rows))
         start = 0.5
-        if self.patience is not None:
-            engine.rounds, at = self._stop_early(engine, rows, goal, at_once)
-            start = costs(goal.metric, at)[0]
         history: tuple[Round, ...] = ()
         fit = rows.drawing(engine.fit)
         given = fit, engine.score, np.arange(len(y)), y
-        if loss == "tangent":
-            options: dict[str, Any] = {"rounds": self.iterations, "damping": self.damping, "start": start}
-            point = solve(*given, goal.metric, rows.fold, rows.weight, at_once=at_once, **options)
-            found, delta, history = point.crossfit, point.delta, point.history
-        else:
-            found, delta = cross_fit(*given, rows.fold, rows.weight, at_once=at_once), 0.5
+        with workers(at_once, engine.stopped.set) as side_by_side:
+            if self.patience is not None:
+                engine.rounds, at = self._stop_early(engine, rows, goal, side_by_side)
+                start = costs(goal.metric, at)[0]
+            folds: dict[str, Any] = {"folds": rows.fold, "weight": rows.weight, "side_by_side": side_by_side}
+            if loss == "tangent":
+                options: dict[str, Any] = {"rounds": self.iterations, "damping": self.damping, "start": start}
+                point = solve(*given, goal.metric, **folds, **options)
+                found, delta, history = point.crossfit, point.delta, point.history
+            else:
+                found, delta = cross_fit(*given, **folds), 0.5
         model = None
         if self.refit:
             engine.folds.clear()  # all rows need their room
@@ -212,7 +215,7 @@ class BoosterLearner(Learner):
             return lambda: self.objective(goal.metric, costs=(0.5, 0.5), q=self.q)
         return None
 
-    def _stop_early(self, engine: Engine, rows: Rows, goal: Goal, at_once: int = 1) -> tuple[int, Confusion]:
+    def _stop_early(self, engine: Engine, rows: Rows, goal: Goal, side_by_side: Map = map) -> tuple[int, Confusion]:
         """Boost all folds side by side; after which round do the held-out rows score best, and where?
 
         One number for all folds: a stop of each fold's own would make the scores optimistic that the cut comes from.
@@ -227,14 +230,13 @@ class BoosterLearner(Learner):
             engine.grow(rest[n > 0], held, (n * weight[rest])[n > 0])
             for (rest, held), n in zip(parts, times, strict=True)
         ]
-        with workers(at_once) as side_by_side:
-            for done in range(1, engine.rounds + 1):
-                for (_, held), part in zip(parts, side_by_side(next, runs), strict=True):
-                    scores[held, 0] = part
-                if best.see(done, (goal.held_out_score(*rows.held_out(scores)),)):
-                    taken[:] = scores
-                elif best.ended(done + 1):
-                    break
+        for done in range(1, engine.rounds + 1):
+            for (_, held), part in zip(parts, side_by_side(next, runs), strict=True):
+                scores[held, 0] = part
+            if best.see(done, (goal.held_out_score(*rows.held_out(scores)),)):
+                taken[:] = scores
+            elif best.ended(done + 1):
+                break
         z, y, w = rows.held_out(taken)
         counts = tune(z[:, 0], y[:, 0], goal.metric, w, kind="logit").counts
         assert counts is not None

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fbeta.learners.machine import workers
+from fbeta.learners.machine import Map
 
 AnyModel = TypeVar("AnyModel")
 Array = NDArray[np.float64]
@@ -48,12 +48,12 @@ def cross_fit(
     folds: ArrayLike,
     weight: ArrayLike | None = None,
     *,
-    at_once: int = 1,
+    side_by_side: Map = map,
 ) -> CrossFit[AnyModel]:
     """Fit one model per fold on the other folds' rows, and score each row by the model that never saw it.
 
-    Rows of fold −1 are in every training part and get no score (NaN): ``[0, -1, -1, -1]`` is one hold-out. With
-    `at_once` above 1 so many folds are fitted at once, in threads.
+    Rows of fold −1 are in every training part and get no score (NaN): ``[0, -1, -1, -1]`` is one hold-out.
+    `side_by_side` goes over the folds; the `map` of a pool of threads fits some at once.
 
     Shape: `X` has rows (array, sparse matrix or data frame), `y` ``(n,)`` or ``(n, K)``, `folds` and `weight` ``(n,)``.
 
@@ -84,8 +84,7 @@ def cross_fit(
             )
         return model, held, found
 
-    with workers(at_once) as side_by_side:
-        done = list(side_by_side(of_fold, names))
+    done = list(side_by_side(of_fold, names))
     scores = np.full((len(dealt), *done[0][2].shape[1:]), np.nan)
     for _, held, found in done:
         scores[held] = found

@@ -4,13 +4,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Task = TypeVar("Task")
-Result = TypeVar("Result")
+#: Goes over tasks, as `map` does.
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 #: Numbers in the arrays of a step below which a second thread gains little; on a busy machine, where threads wait for
 #: each other, it costs a lot.
@@ -62,8 +62,10 @@ def shared_out(numbers: int, tasks: int, jobs: int | None = None) -> tuple[int, 
 
 
 @contextmanager
-def workers(at_once: int) -> Iterator[Callable[[Callable[[Task], Result], Iterable[Task]], Iterator[Result]]]:
+def workers(at_once: int, stop: Callable[[], Any] = lambda: None) -> Iterator[Map]:
     """A `map` that works on so many tasks at once, in threads: for work that releases Python's lock.
+
+    `stop` is called where something goes wrong, Ctrl-C as well, to end what is being worked on.
 
     >>> with workers(2) as side_by_side:
     ...     list(side_by_side(abs, [-1, 2, -3]))
@@ -73,7 +75,11 @@ def workers(at_once: int) -> Iterator[Callable[[Callable[[Task], Result], Iterab
         yield map
         return
     with ThreadPoolExecutor(at_once) as pool:
-        yield pool.map
+        try:
+            yield pool.map
+        except BaseException:
+            stop()
+            raise
 
 
 @contextmanager

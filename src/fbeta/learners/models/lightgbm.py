@@ -70,9 +70,14 @@ class _LightGBMEngine(Engine):
     def train(self, rows: Numbers, weight: Array) -> tuple[Any, float]:
         import lightgbm
 
+        def until(now: Any) -> None:
+            if self.stopped.is_set():
+                raise lightgbm.callback.EarlyStopException(now.iteration, [])
+
         data, objective, offset = self._prepared(rows, weight)
         params = {**self.params, "objective": objective or "binary"}
-        return lightgbm.train(params, data, self.rounds, keep_training_booster=False), offset
+        grown = lightgbm.train(params, data, self.rounds, callbacks=[until], keep_training_booster=False)
+        return grown, offset
 
     def grow(self, rest: Numbers, held: Numbers, weight: Array) -> Iterator[Array]:
         import lightgbm

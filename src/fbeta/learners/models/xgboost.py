@@ -71,8 +71,14 @@ class _XGBoostEngine(Engine):
     def train(self, rows: Numbers, weight: Array) -> tuple[Any, float]:
         import xgboost
 
+        class Until(xgboost.callback.TrainingCallback):
+            """Ends the boosting once it is stopped."""
+
+            def after_iteration(_, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: N805
+                return self.stopped.is_set()
+
         data, objective, params = self._prepared(rows, weight)
-        return xgboost.train(params, data, self.rounds, obj=objective), 0.0
+        return xgboost.train(params, data, self.rounds, obj=objective, callbacks=[Until()]), 0.0
 
     def grow(self, rest: Numbers, held: Numbers, weight: Array) -> Iterator[Array]:
         import xgboost
