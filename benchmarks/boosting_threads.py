@@ -21,6 +21,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +70,10 @@ def trainers(rows: int, columns: int, rounds: int) -> dict[str, Run]:
         def grow_light(count: int, light: Any = light, dataset: Any = dataset) -> Any:
             return lightgbm.train(light, dataset, count)
 
-        for name, each in (("xgboost", grow), ("lightgbm", grow_light)):
+        both: dict[str, Callable[[int], Any]] = {"xgboost": grow, "lightgbm": grow_light}
+        for name, each in both.items():
             each(1)
-            found[f"{name}, {threads}"] = lambda each=each: each(rounds)
+            found[f"{name}, {threads}"] = partial(each, rounds)
     return found
 
 
@@ -79,20 +81,23 @@ def estimators() -> dict[str, Run]:
     """Ours: as it comes, folds one by one, several threads in each fold; and scikit-learn's."""
     X, y = made(ROWS, COLUMNS)
     found: dict[str, Run] = {}
-    ours = {"xgboost": (XGBMetricClassifier, "nthread"), "lightgbm": (LGBMMetricClassifier, "num_threads")}
-    theirs = {"xgboost": xgboost.XGBClassifier, "lightgbm": lightgbm.LGBMClassifier}
+    ours: dict[str, Any] = {
+        "xgboost": (XGBMetricClassifier, "nthread"),
+        "lightgbm": (LGBMMetricClassifier, "num_threads"),
+    }
+    theirs: dict[str, Any] = {"xgboost": xgboost.XGBClassifier, "lightgbm": lightgbm.LGBMClassifier}
     for name, (cls, threads) in ours.items():
-        options = {"loss": "bce", "n_estimators": ROUNDS, "random_state": 0, "ensemble": False}
-        candidates = {
+        options: dict[str, Any] = {"loss": "bce", "n_estimators": ROUNDS, "random_state": 0, "ensemble": False}
+        candidates: dict[str, Any] = {
             "ours": cls("f1", **options),
             "ours, folds one by one": cls("f1", n_jobs=1, **options),
             "ours, threads in a fold": cls("f1", n_jobs=1, params={threads: CORES}, **options),
         }
-        quiet = {} if name == "xgboost" else {"verbosity": -1}
+        quiet: dict[str, Any] = {} if name == "xgboost" else {"verbosity": -1}
         for said, jobs in (("theirs", None), ("theirs, one thread", 1)):
             plain = theirs[name](n_estimators=ROUNDS, n_jobs=jobs, **quiet)
             candidates[said] = TunedThresholdClassifierCV(plain, scoring="f1")
-        found |= {f"{name}, {said}": lambda model=model: model.fit(X, y) for said, model in candidates.items()}
+        found |= {f"{name}, {said}": partial(model.fit, X, y) for said, model in candidates.items()}
     return found
 
 
@@ -215,8 +220,8 @@ def summary(found: dict[str, Any]) -> str:
         )
     return (
         f'`loss="bce"` and `TunedThresholdClassifierCV`, {ROWS:,} rows, {found["cores"]} cores and as many busy '
-        f"neighbours, median seconds of {found['repeats']} repeats, ratios with their range. {'. '.join(shown)}. Others "
-        f"were at work on the machine, too (load {found['load']:.0f}): read ratios, not seconds "
+        f"neighbours, median seconds of {found['repeats']} repeats, ratios with their range. {'. '.join(shown)}. "
+        f"Others were at work on the machine, too (load {found['load']:.0f}): read ratios, not seconds "
         "([boosting-threads.md](../benchmarks/results/boosting-threads.md))."
     )
 

@@ -175,21 +175,6 @@ def test_folds_averaged(cls, table):
 
 
 @pytest.mark.parametrize("cls", BOTH)
-def test_an_ensemble_is_asked_for_or_usual(cls, table, monkeypatch):
-    X, test, y, _ = table
-    usual, five = cls._learner.ensemble, {"cv": 5, "loss": "bce", **SMALL}
-    assert len(cls(**five).fit(X, y).models_) == (5 if usual else 1)
-    monkeypatch.setattr(cls._learner, "ensemble", True)
-    mean = cls(**five).fit(X, y)
-    assert len(mean.models_) == 5
-    assert len(cls(**five).set_params(cv=2).fit(X, y).models_) == 1  # half of the rows is too little for one model
-    assert len(cls(**five, ensemble=False).fit(X, y).models_) == 1
-    np.testing.assert_array_equal(
-        cls(**five, ensemble=True).fit(X, y).decision_function(test), mean.decision_function(test)
-    )
-
-
-@pytest.mark.parametrize("cls", BOTH)
 @pytest.mark.parametrize("options", [{}, {"loss": "surrogate"}, {"early_stopping_rounds": 3}, {"ensemble": True}])
 def test_the_numbers_are_the_same_however_many_work_at_once(cls, options, table, monkeypatch):
     X, test, y, _ = table
@@ -231,7 +216,7 @@ def test_what_goes_wrong_in_a_fold_ends_the_others(cls, table, monkeypatch):
         ({"n_jobs": -2}, "n_jobs must be"),
         ({"n_jobs": 1.5}, "n_jobs must be"),
         ({"n_jobs": True}, "n_jobs must be"),
-        ({"ensemble": "yes"}, "ensemble must be True, False, or None for what is usual with the model; got 'yes'"),
+        ({"ensemble": "yes"}, "ensemble must be True or False; got 'yes'"),
         ({"ensemble": 5}, "ensemble must be"),
     ],
 )

@@ -208,7 +208,7 @@ def test_averaging_the_folds(rare):
         assert fitted.score(Z, t) > 0.3
     assert len(ThresholdClassifier(logistic(), ensemble=True, cv=3).fit(X, y).models_) == 3
     for estimator in estimators(F1, ensemble="yes"):
-        with pytest.raises(ValueError, match="ensemble must be True, False, or None"):
+        with pytest.raises(ValueError, match="ensemble must be True or False"):
             estimator.fit(X, y)
     fitted = logistic().fit(X, y)
     with pytest.raises(ValueError, match="prefit=True fits none; leave one of them out"):

@@ -12,7 +12,7 @@ from fbeta.boosting import files
 from fbeta.learners import Goal, Rows
 from fbeta.learners.booster import BoosterLearner
 from fbeta.learners.crossfit import Array
-from fbeta.learners.ensemble import averages, mean_of
+from fbeta.learners.ensemble import check_ensemble, mean_of
 from fbeta.learners.models.lightgbm import LightGBM
 from fbeta.learners.models.xgboost import XGBoost
 from fbeta.metrics import as_metric
@@ -45,7 +45,7 @@ class BoosterClassifier(Decider):
     q: float = 0.0
     rule: Any = "shrunk"
     cv: Any = None
-    ensemble: bool | None = None
+    ensemble: bool = False
     early_stopping_rounds: int | None = None
     rounds: int = 5
     damping: float = 0.5
@@ -79,19 +79,18 @@ class BoosterClassifier(Decider):
         names = {**dict(zip(TREES, TREES, strict=True)), **self._names}
         params = {name: getattr(self, ours) for ours, name in names.items()}
         params = {name: value for name, value in params.items() if value is not None}
-        ensemble = averages(self.ensemble, self._learner.ensemble, rows.folds)
         learner = self._learner(
             rounds=self.n_estimators,
             patience=self.early_stopping_rounds,
             iterations=self.rounds,
             damping=self.damping,
             q=self.q,
-            refit=not ensemble,
+            refit=not self.ensemble,
             jobs=self.n_jobs,
             params={**params, **(self.params or {})},
         )
         found = learner.fit_folds(rows, Goal(as_metric(self.metric)), [self.loss], seed=seed)[self.loss]
-        self.models_: list[Any] = list(found.of_folds if ensemble else (found.model,))
+        self.models_: list[Any] = list(found.of_folds if self.ensemble else (found.model,))
         self.n_rounds_ = found.rounds
         self.costs_, self.history_ = found.extra["costs"], found.extra["history"]
         self._decide(*rows.held_out(found.scores), "platt")
@@ -110,7 +109,7 @@ class BoosterClassifier(Decider):
         check_whole("n_estimators", self.n_estimators)
         if self.early_stopping_rounds is not None:
             check_whole("early_stopping_rounds", self.early_stopping_rounds)
-        averages(self.ensemble, usual=False)
+        check_ensemble(self.ensemble)
         if self.n_jobs is not None and (isinstance(self.n_jobs, bool) or self.n_jobs != -1):
             check_whole("n_jobs", self.n_jobs, ", −1 or None for all cores")
         if taken := sorted(OWN & set(self.params or {})):
@@ -183,8 +182,8 @@ class XGBMetricClassifier(BoosterClassifier):
     - `rule`: the cut, from out-of-fold scores: "shrunk", "exact", "plugin", "constant" (see `fbeta.decisions`), or
       "own" for the loss's own cut at log odds 0.
     - `cv`: folds: None (five, fewer where a class is small), a number, or a splitter.
-    - `ensemble`: True keeps the models of the folds and averages their log odds, False fits once more, on all rows; None
-      is ENSEMBLE_DEFAULT.
+    - `ensemble`: keep the models of the folds and average their log odds, instead of one more fit on all rows; five
+      times as slow to predict, and no sure gain (docs/boosting.md).
     - `early_stopping_rounds`: stop where the metric of the out-of-fold rows has not risen for so many rounds;
       `n_estimators` is then the most there may be.
     - `rounds`, `damping`: of the fixed point. `pos_label`: the positive class; None is the rarer one.

@@ -57,7 +57,7 @@ def compare(
         with progress("training", "epochs") as tick:
             folder = results or usual_folder(table)
             how: dict[str, Any] = {"seeds": seeds, "folds": folds, "seed": seed, "folder": folder, "jobs": jobs}
-            how |= {"ensemble": ensemble}
+            how |= {"ensemble": bool(ensemble)}
             found = comparison.compare(table, **asked, **how, tick=tick, say=partial(say, err=True))
         if html is not None:
             report.write(found, html)

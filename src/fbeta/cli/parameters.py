@@ -150,6 +150,6 @@ Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
 RULE = "How cuts are chosen, such as shrunk or exact; an unknown name lists all."
 RuleSpec = Annotated[str, typer.Option(help=RULE, autocompletion=rules)]
-_ENSEMBLE = "Keep the models of the folds and take their mean, or fit one to all rows; what is usual if not given."
+_ENSEMBLE = "Take the mean of the folds' models, not one model of all rows."
 Averaged = Annotated[bool | None, typer.Option("--ensemble/--no-ensemble", help=_ENSEMBLE)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the data instead of the text.")]

@@ -16,7 +16,6 @@ from fbeta import __version__, losses
 from fbeta.comparison.methods import Method, trained_together
 from fbeta.decisions.steps import score_cells
 from fbeta.learners import models
-from fbeta.learners.ensemble import averages
 from fbeta.metrics import Confusion, Metric
 from fbeta.tables import Table, TableError, split
 from fbeta.tables.table import digest
@@ -80,7 +79,7 @@ class Plan:
         folds: int,
         seed: int,
         rule: str = "shrunk",
-        ensemble: bool | None = None,
+        ensemble: bool = False,
     ) -> Self:
         """Plan a comparison on a table; a table that cannot be split so is refused."""
         # A metric's scores of some cells tell functions with the same name apart.
@@ -94,8 +93,7 @@ class Plan:
                 learner = models.get(model)
                 own = {"settings": learner.settings, "losses": [probes[loss] for loss in kinds]}
                 own |= {"versions": versions("numpy", "polars", learner.package)}
-                mean = averages(ensemble, learner.ensemble, folds)
-                parts.append(Part(model, kinds, k, seed, tuple((shared | own).items()), mean))
+                parts.append(Part(model, kinds, k, seed, tuple((shared | own).items()), ensemble))
         return cls(metric, tuple(methods), rule, folds, tuple(_splits(table, splits, folds, seed)), tuple(parts))
 
     @classmethod
@@ -107,16 +105,13 @@ class Plan:
         folds: int,
         seed: int,
         rule: str = "shrunk",
-        ensemble: bool | None = None,
+        ensemble: bool = False,
     ) -> Self:
         """Plan a fit: all rows are learned from, none is judged by, and no part is kept."""
         # By time only outside, as in a comparison: each row must be held out once.
         fold = split(replace(table, time=None), folds, seed + 1000).ids
         only = Split(np.arange(len(table)), np.arange(0), fold, seed)
-        parts = (
-            Part(model, kinds, 0, seed, ensemble=averages(ensemble, models.get(model).ensemble, folds))
-            for model, kinds in trained_together(methods)
-        )
+        parts = (Part(model, kinds, 0, seed, ensemble=ensemble) for model, kinds in trained_together(methods))
         return cls(metric, tuple(methods), rule, folds, (only,), tuple(parts))
 
 

@@ -23,7 +23,7 @@ from fbeta.comparison.parts import Progress
 from fbeta.comparison.plan import Plan, versions
 from fbeta.comparison.result import Comparison
 from fbeta.data import load_table, root
-from fbeta.learners.ensemble import Ensemble
+from fbeta.learners.ensemble import Ensemble, check_ensemble
 from fbeta.metrics import Metric, as_metric, title
 from fbeta.spelling import did_you_mean
 from fbeta.tables import Table
@@ -45,7 +45,7 @@ def compare(
     seeds: int = 5,
     folds: int = 5,
     rule: str = "shrunk",
-    ensemble: bool | None = None,
+    ensemble: bool = False,
     seed: int = 0,
     device: str = "cpu",
     folder: Path | str | None = None,
@@ -60,7 +60,7 @@ def compare(
     - `data`: a `Table`, a data frame, a path, or the name of a set; `options` are those of `fbeta.data.load_table`.
     - `models`, `losses`: names; the usual models that are installed, and six common losses, unless given.
     - `seeds`: outer splits. `folds`: inner folds, shared by all methods. `rule`: how the cut is chosen.
-    - `ensemble`: judge the mean of the folds' models, not one model of all rows; None is what is usual with each model.
+    - `ensemble`: judge the mean of the folds' models, not one model of all rows.
     - `folder`: keeps finished parts, so that a killed comparison goes on and ends with the same numbers; processes
       that share one divide the work.
     - `jobs`: processes to train in; None is as many as there are cores where the table is small. Other backends of
@@ -79,7 +79,7 @@ def compare(
     _check_options(compare, options)
     goal, methods = check(metric, models, losses, rule=rule, device=device)
     table = data if isinstance(data, Table) else load_table(data, target, **options)
-    plan = Plan.make(table, goal, methods, seeds, folds, seed, rule, ensemble)
+    plan = Plan.make(table, goal, methods, seeds, folds, seed, rule, check_ensemble(ensemble))
     kept = None if folder is None else Folder(folder, say)
     if train:
         scores = parts.train(plan, table, device=device, folder=kept, jobs=jobs, tick=tick)
@@ -138,8 +138,7 @@ def fit(
     - `comparison`: take the method it advises instead, with its metric, rule, folds, ensemble and roles of columns
       unless others are given.
     - `folds`: 5, for calibration, cut and early stopping. `rule`: how the cut is chosen, "shrunk".
-    - `ensemble`: keep the models of the folds, which answer by their mean, not one of all rows; None is what is usual
-      with the model.
+    - `ensemble`: keep the models of the folds, which answer by their mean, not one of all rows.
     - `sha256`: of the file that the rows come from, to be kept in the model. `tick`: is told how far it is.
 
     >>> model = fit("breast-cancer", metric="fbeta:beta=2", models="linear", losses="tangent", folds=2)
@@ -162,7 +161,7 @@ def fit(
         left = {*comparison.table.drop, comparison.table.group, comparison.table.time}
         if more := [column.name for column in table.columns if column.name in left]:
             raise ValueError(f"the comparison did not learn from {listed(more)}: leave it out of this table (drop=).")
-    plan = Plan.whole(table, goal, methods, folds, seed, rule, ensemble)
+    plan = Plan.whole(table, goal, methods, folds, seed, rule, check_ensemble(ensemble or False))
     y, fold = table.y.astype(np.int64), plan.splits[0].fold
     scores = parts.train(plan, table, device=device, tick=tick)
     found = {Method(part.model, loss): x for part, of_part in scores for loss, x in of_part.items()}

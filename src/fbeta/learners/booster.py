@@ -190,13 +190,12 @@ class BoosterLearner(Learner):
             if self.patience is not None:
                 engine.rounds, at = self._stop_early(engine, rows, goal, side_by_side)
                 start = costs(goal.metric, at)[0]
-            folds: dict[str, Any] = {"folds": rows.fold, "weight": rows.weight, "side_by_side": side_by_side}
             if loss == "tangent":
                 options: dict[str, Any] = {"rounds": self.iterations, "damping": self.damping, "start": start}
-                point = solve(*given, goal.metric, **folds, **options)
+                point = solve(*given, goal.metric, rows.fold, rows.weight, side_by_side=side_by_side, **options)
                 found, delta, history = point.crossfit, point.delta, point.history
             else:
-                found, delta = cross_fit(*given, **folds), 0.5
+                found, delta = cross_fit(*given, rows.fold, rows.weight, side_by_side=side_by_side), 0.5
         model = None
         if self.refit:
             engine.folds.clear()  # all rows need their room

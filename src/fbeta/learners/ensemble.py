@@ -13,22 +13,14 @@ if TYPE_CHECKING:
     from fbeta.learners.learner import Learner, Scorer
 
 KIND = "ensemble"
-#: With fewer folds a model of one has seen too little of the rows to stand in for one of all.
-ENOUGH = 3
 #: More members than this are no folds of anybody.
 MOST = 1000
 
 
-def averages(asked: bool | None, usual: bool, folds: int = ENOUGH) -> bool:
-    """Whether the models of so many folds are averaged; None leaves it to what is usual, given three folds or more.
-
-    >>> averages(None, usual=True, folds=5), averages(None, usual=True, folds=1), averages(True, usual=False, folds=1)
-    (True, False, True)
-    """
-    if asked is None:
-        return usual and folds >= ENOUGH
+def check_ensemble(asked: Any) -> bool:
+    """Whether the models of the folds are averaged; ValueError where that is no answer."""
     if not isinstance(asked, bool | np.bool_):
-        raise ValueError(f"ensemble must be True, False, or None for what is usual with the model; got {asked!r}.")
+        raise ValueError(f"ensemble must be True or False; got {asked!r}.")
     return bool(asked)
 
 

@@ -205,7 +205,6 @@ class Learner(ABC):
     - `package`: what must be installed. `files`: those that hold one of its fitted models.
     - `rank`: how hard it is to beat as a rule; comparisons list the hardest last. `usual`: whether a comparison takes
       it where no models are named. `draws`: whether it heeds `Rows.draw`.
-    - `ensemble`: whether the models of its folds are averaged where nobody says, by what benchmarks/decisions.py found.
     """
 
     registry: ClassVar[dict[str, "type[Learner]"]] = {}
@@ -217,7 +216,6 @@ class Learner(ABC):
     rank: ClassVar[int] = 0
     usual: ClassVar[bool] = True
     draws: ClassVar[bool] = False
-    ensemble: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

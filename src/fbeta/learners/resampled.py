@@ -48,7 +48,7 @@ class Resampled(Learner):
             raise ValueError(
                 f"{type(self.learner).__name__} is not trained with cross entropy: it cannot be resampled."
             )
-        for name in ("files", "package", "ensemble"):  # those of the model inside
+        for name in ("files", "package"):  # those of the model inside
             object.__setattr__(self, name, getattr(self.learner, name))
 
     @property

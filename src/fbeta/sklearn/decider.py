@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from fbeta.decisions import Calibrator, Decision, Threshold
 from fbeta.learners.crossfit import Array, take
-from fbeta.learners.ensemble import averages
+from fbeta.learners.ensemble import check_ensemble
 from fbeta.metrics import as_metric
 from fbeta.sklearn.labels import Labels, inner_folds, read_weight, read_y
 from fbeta.sklearn.scoring import metric_of
@@ -233,7 +233,7 @@ class MetaDecider(MetaEstimatorMixin, Decider):  # type: ignore[misc]
                 f"estimator must be a classifier, for example LogisticRegression(); got {self.estimator!r}."
             )
         as_metric(self.metric)
-        averages(self.ensemble, usual=False)
+        check_ensemble(self.ensemble)
         n = len(y) if hasattr(y, "__len__") else -1
         rows, weigh = self._read_rows(indexable(X), y, sample_weight, groups), True
         if sklearn.get_config()["enable_metadata_routing"]:
