@@ -244,8 +244,8 @@ def summary(found: dict[str, Any]) -> str:
     return (
         f"The mean log odds of the folds' models against one fitted again to all rows, on {found['sources']} sources, "
         f"mean of F₁ and F₂ in hundredths (mean over sources and 95 % interval): {gains}. By a rule written beforehand "
-        "(at least 0.2, an interval above 0, log loss not worse), because prediction takes five times as long, it is the "
-        f"default of {', '.join(chosen) or 'none of them'}. Of later rows it calls {called('log odds')} times the "
+        "(at least 0.2, an interval above 0, log loss not worse), because prediction takes five times as long, it is "
+        f"the default of {', '.join(chosen) or 'none of them'}. Of later rows it calls {called('log odds')} times the "
         f"share that was called out of fold, one model {called('refit')}, the mean of probabilities "
         f"{called('probabilities')} ([decisions-ensemble.md](../benchmarks/results/decisions-ensemble.md))."
     )

@@ -179,3 +179,9 @@ def test_few_positives_are_warned_about_in_the_same_words():
     assert d.cut.warning == said
     assert said in d.explain()
     assert said in d.adapt(z).remark
+
+
+def test_a_calibration_cannot_take_a_name_over():
+    with pytest.raises(ValueError, match="A calibration named 'platt' exists already"):
+        type("Platt", (Calibrator,), {})
+    assert Calibrator.from_dict({"slope": 1.0, "offset": 0.0}) == Platt(1.0, 0.0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fbeta.cli.answers import unheard
+from fbeta.cli.answers import despite_closed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +36,7 @@ def notes(console: Console, sentences: Iterable[str]) -> None:
     """Say what is to be known about a table before the work begins."""
     from fbeta.report.console import plain
 
-    with unheard(console.stderr):
+    with despite_closed(console.stderr):
         for sentence in sentences:
             console.print(plain(sentence, "dim"))
 
@@ -141,7 +141,7 @@ _MODELS = "Names such as linear,xgboost; all that are installed if not given."
 Models = Annotated[str | None, typer.Option("--models", "--model", help=_MODELS, autocompletion=models)]
 _LOSSES = "Names such as bce,tangent; six common ones if not given."
 Losses = Annotated[str | None, typer.Option("--losses", "--loss", help=_LOSSES, autocompletion=losses)]
-Group = Annotated[str | None, typer.Option(help="Rows with one value of this column stay together.")]
+Group = Annotated[str | None, typer.Option(help="Rows with the same value in this column stay together.")]
 Time = Annotated[
     str | None, typer.Option(help="A column of times: compare learns from the past only; fit leaves it out.")
 ]
@@ -152,4 +152,4 @@ RULE = "How cuts are chosen, such as shrunk or exact; an unknown name lists all.
 RuleSpec = Annotated[str, typer.Option(help=RULE, autocompletion=rules)]
 _ENSEMBLE = "Take the mean of the folds' models, not one model of all rows."
 Averaged = Annotated[bool | None, typer.Option("--ensemble/--no-ensemble", help=_ENSEMBLE)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the data instead of the text.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]

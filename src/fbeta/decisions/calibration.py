@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fbeta.decisions.inputs import Vector
 from fbeta.decisions.steps import Steps
+from fbeta.spelling import register
 
 #: Probabilities are kept this far from 0 and 1 before they are calibrated: a score of 0 must not outweigh all others.
 MARGIN = 1e-9
@@ -55,7 +56,7 @@ class Calibrator(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        Calibrator.registry[cls.__name__.lower()] = cls
+        register(Calibrator.registry, cls.__name__.lower(), cls, "calibration")
 
     @abstractmethod
     def curve(self, x: Vector) -> Vector:

@@ -167,7 +167,9 @@ class Decision:
             found = self.cut.decide(p)
         if not hasattr(scores, "detach"):
             return found
-        return scores.new_tensor(found.tolist(), dtype=(scores == scores).dtype)
+        made = (scores == scores).cpu()
+        made.numpy()[...] = found
+        return made.to(scores.device)
 
     def margin(self, scores: Any) -> Vector:
         """How far above the cut log odds are: positive exactly where `decide` says so.

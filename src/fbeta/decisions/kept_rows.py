@@ -16,6 +16,7 @@ from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.rules import as_rule
 from fbeta.decisions.steps import Binned
 from fbeta.decisions.threshold import Threshold
+from fbeta.plain_data import to_plain
 
 #: The rows of each column are kept in about so many parts.
 PARTS = 256
@@ -71,25 +72,12 @@ class KeptRows:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        rows = [
-            {
-                "scores": r.scores.tolist(),
-                "ends": r.ends[:-1].tolist(),
-                "tp": r.tp.tolist(),
-                "fp": r.fp.tolist(),
-                "called": r.called.tolist(),
-                "rows_per_weight": list(r.rows_per_weight),
-            }
-            for r in self.rows
-        ]
-        asked = self.constraints
-        at_least = [[str(metric), value] for metric, value in asked.at_least]
-        return {
-            "rows": rows,
-            "seen": [list(ends) for ends in self.seen],
-            "subject_to": at_least,
-            "budget": asked.budget,
-        }
+        names = ("scores", "tp", "fp", "called", "rows_per_weight")
+        rows = [{name: getattr(r, name) for name in names} | {"ends": r.ends[:-1]} for r in self.rows]
+        at_least = [(str(metric), value) for metric, value in self.constraints.at_least]
+        asked = {"subject_to": at_least, "budget": self.constraints.budget}
+        found: dict[str, Any] = to_plain({"rows": rows, "seen": self.seen, **asked})
+        return found
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

@@ -1,4 +1,4 @@
-"""What the machine gives: a device, threads, and random bits that are the same on every machine."""
+"""A device, threads, and random bits that are the same on every machine."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import check_consistent_length, check_random_state, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from fbeta.decisions import Calibrator, Decision, Threshold
 from fbeta.learners.crossfit import Array, take
@@ -93,8 +93,7 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The metric's decision, in the labels of `y`.
 
         Two classes: the positive one where its probability reaches the cut. Labels: each on its own, or for the average
-        "samples" those of a row together. Classes: the one
-        that is worth most to the metric.
+        "samples" those of a row together. Classes: the one that is worth most to the metric.
         """
         margin = self._margins(X)  # first: it says so if nothing is fitted
         return self.labels_.names(margin)
@@ -119,7 +118,7 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return metric_of(as_metric(self.metric), called, target, sample_weight, self.average)
 
     def adapt(self, X: Any = None, *, at_prevalence: Any = None) -> Self:
-        """Follow the population: a copy that decides for rows with another share of positives, found without labels.
+        """A copy adapted to rows with another share of positives, which is estimated without their labels.
 
         `X` are at least 50 new rows; `at_prevalence` is the share in place of them, where it is known. Probabilities
         and cuts move if the share did, see `Decision.adapt`; ``decision_.explain()`` says what was found. For two
@@ -140,6 +139,13 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         made = copy.copy(self)
         made.decision_ = self.decision_.adapt(scores, at_prevalence=at_prevalence)
         return made
+
+    def _checked(self, X: Any, y: Any = None, **options: Any) -> Any:
+        """The rows as scikit-learn checks them; with a target they are those to learn from."""
+        if y is None:
+            return validate_data(self, X, reset=False, **options)
+        target = read_y(y)
+        return validate_data(self, X, target, multi_output=target.ndim == 2, **options)[0]
 
     def _read_rows(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Given:
         """Check lengths and weights; a weight of 0 is no row, for folds and cuts as well."""

@@ -19,7 +19,7 @@ OVER_ROWS = (
     "average='samples' is the mean over rows of several labels: y must be columns of 0 and 1. For classes that exclude "
     "each other set average='macro'."
 )
-#: Folds where nobody said how many.
+#: Folds, unless said otherwise.
 FOLDS = 5
 
 
@@ -160,7 +160,7 @@ def _matrix(y: Any) -> NDArray[Any]:
 
 
 def _rarer(classes: NDArray[Any], values: NDArray[Any]) -> int:
-    """The place of the rarer class, said aloud where it is not the one that scikit-learn would take."""
+    """The place of the rarer class, with a warning where it is not the one that scikit-learn would take."""
     counts = {str(name): int(np.count_nonzero(values == name)) for name in classes}
     if min(counts.values()) == 0:  # a part of the data without a class does not say which is rarer
         return 1

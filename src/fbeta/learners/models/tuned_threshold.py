@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -80,7 +79,4 @@ class TunedThreshold(Learner):
             raise ValueError(
                 "TunedThresholdClassifierCV takes weights of rows only by metadata routing: leave them out."
             )
-        began = time.perf_counter()
-        found, model = rows.cross_fit(fit, lambda decided, X: decided(X))
-        seconds = time.perf_counter() - began
-        return dict.fromkeys(losses, Fitted(found.scores, model, found.models, rounds=1, seconds=seconds))
+        return dict.fromkeys(losses, replace(rows.fitted(fit), rounds=1))
