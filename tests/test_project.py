@@ -265,6 +265,7 @@ RESULTS = [  # page, block, module of benchmarks/, what writes the block, result
     ("boosting.md", "boosting", "boosting_page", "summary", "boosting"),
     ("boosting.md", "rare", "boosting_page", "rare", "boosting"),
     ("boosting.md", "ensemble", "decisions_ensemble", "summary", "decisions-ensemble"),
+    ("boosting.md", "threads", "boosting_threads", "summary", "boosting-threads"),
     ("boosting.md", "held-out", "held_out", "step_summary", "held_out"),
     ("cuts.md", "cuts", "cuts", "summary", "cuts"),
     ("cuts.md", "held-out", "held_out", "rule_summary", "held_out"),
