@@ -3,6 +3,7 @@
     python benchmarks/decisions.py shift FOLDER     # every table in FOLDER: .csv, .csv.gz, .parquet, with a column y
     python benchmarks/decisions.py rules FOLDER
     python benchmarks/decisions.py rows FOLDER      # every set of labels in FOLDER: NAME.npz with X and Y
+    python benchmarks/decisions.py labels FOLDER    # the same sets
     python benchmarks/decisions.py maps             # made maps and photos that come with scikit-learn
     python benchmarks/decisions.py ensemble FOLDER
     python benchmarks/decisions.py page             # write the pages and what docs/ quotes again from the numbers
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import decisions_ensemble
+import decisions_labels
 import decisions_maps
 import decisions_rows
 import decisions_rules
@@ -32,6 +34,7 @@ PARTS: dict[str, Any] = {
     "shift": decisions_shift,
     "rules": decisions_rules,
     "rows": decisions_rows,
+    "labels": decisions_labels,
     "maps": decisions_maps,
     "ensemble": decisions_ensemble,
 }

@@ -17,7 +17,7 @@ from fbeta.decisions.prevalence import Prevalence, check_seen
 from fbeta.decisions.problem import few_positives
 from fbeta.decisions.row_cut import cut_rows
 from fbeta.decisions.row_rule import RowRule
-from fbeta.decisions.rules import Constant, Rule
+from fbeta.decisions.rules import Constant, Rule, as_rule
 from fbeta.decisions.rules.constant import USUAL
 from fbeta.decisions.sketch import Sketch
 from fbeta.decisions.steps import count_columns
@@ -83,8 +83,9 @@ class Decision:
 
         - `kind`, `rule`: as in `tune`; the rule "own" is the model's own boundary, a logit of 0 or a probability of ½.
           `constraints`: `subject_to`, `budget` and `prevalence` of `tune`.
-        - `calibration`: "auto" learns it from the rows, in the form that their log loss asks for (see `calibrate`),
-          "platt" a line; "none" takes probabilities and logits as they are; or what is known, one `Platt` per column.
+        - `calibration`: "auto" learns it from the rows, in the form that their log loss asks for (see `calibrate`; with
+          the rule "pooled" columns with few positives share a line, see `calibrate_together`), "platt" a line; "none"
+          takes probabilities and logits as they are; or what is known, one `Platt` per column.
         - `average`: each column has its own cut ("macro"), or all share one, for the pooled counts ("micro"); "samples"
           is the mean of the scores that rows have by themselves: each row gets the set with the highest expected score,
           or all rows one common cut where that scored more. But for "own", `rule` has no say in it.
@@ -103,10 +104,11 @@ class Decision:
         s, y = (s, y) if several else (s[:, None], y[:, None])
         kind = read_kind(kind, float(s.min()), float(s.max()), matters=True)
         goal, w = as_metric(metric), None if weight is None else read_array("weight", weight)
-        curves = calibrate_columns(calibration, s, y, w, kind)
+        own = isinstance(rule, str) and rule == "own"
+        chosen = Constant() if own else as_rule(rule)
+        curves = calibrate_columns(calibration, s, y, w, kind, chosen.calibrations)
         made = cls(kind, curves, (), goal, None, True)
         p = made.probability(s)
-        own = isinstance(rule, str) and rule == "own"
         if exclusive and not own:  # boundaries against the rest do not say which class to call
             p = _normalised(p)
             gains = best_gains(p, y.astype(np.float64), goal, w, rule)
@@ -125,10 +127,12 @@ class Decision:
             return cls(
                 kind, curves, (cut,) * s.shape[1], goal, None, True, rows=RowRule.choose(p, y, goal, w, cut, empty)
             )
-        cuts = []
-        for curve, column, truth in zip(curves, p.T, y.T, strict=True):
-            each = _own(curve, kind) if own else rule
-            cuts.append(tune(column, truth, goal, w, kind="probability", rule=each, **constraints))
+        how: dict[str, Any] = {"kind": "probability", **constraints}
+        if own:
+            each = zip(curves, p.T, y.T, strict=True)
+            cuts = [tune(column, truth, goal, w, rule=_own(curve, kind), **how) for curve, column, truth in each]
+        else:
+            cuts = list(tune(p, y, goal, w, rule=chosen, **how).columns)
         return cls(kind, curves, tuple(cuts), goal, None, several, KeptRows.of(s, cuts, constraints))
 
     @property
@@ -223,6 +227,8 @@ class Decision:
                 "other, cuts for pooled counts (micro) or for the mean over rows (samples) and cuts made by hand have "
                 "none."
             )
+        if any(cut.metric is None for cut in self.cuts):
+            raise ValueError("adapt needs the metric of the cut, which is a function that no file holds: fit again.")
         if (scores is None) == (at_prevalence is None):
             raise ValueError("adapt takes scores of new rows, or at_prevalence=, the share of positives among them.")
         columns = range(len(self.cuts))
@@ -233,11 +239,11 @@ class Decision:
             odds, weight = self._new_rows(scores)
             found = [self.kept.find(k, odds[:, k], weight, self.cuts[k], self._raised(k)) for k in columns]
         curves, cuts = list(self.calibration), list(self.cuts)
-        for k, population in enumerate(found):
-            here = self.kept.share(k) if self.cuts[k].prevalence is None else self.cuts[k].prevalence
-            if (population.value, population.raised) != (here, self._raised(k)):
-                curves[k] = curves[k].raised(population.raised - self._raised(k))
-                cuts[k] = self.kept.cut(k, population, self.cuts[k])
+        here = [self.kept.share(k) if cut.prevalence is None else cut.prevalence for k, cut in enumerate(cuts)]
+        moved = [k for k in columns if (found[k].value, found[k].raised) != (here[k], self._raised(k))]
+        again = self.kept.cuts(found, self.cuts) if moved else cuts
+        for k in moved:
+            curves[k], cuts[k] = curves[k].raised(found[k].raised - self._raised(k)), again[k]
         return replace(self, calibration=tuple(curves), cuts=tuple(cuts), prevalences=tuple(found))
 
     def _new_rows(self, scores: Any) -> tuple[Vector, Vector | None]:

@@ -38,15 +38,16 @@ def tune(
 
     - `kind`: what the scores are: "probability", "logit", or "score" for any other number. Rules other than
       "exact" depend on it; if they are not told, a warning says what was assumed.
-    - `rule`: "exact", "plugin", "shrunk" (better with few positives), "constant", or a `Rule`; see
-      `fbeta.decisions.rules`.
+    - `rule`: "exact", "plugin", "shrunk" (better with few positives), "pooled" (several columns that learn from each
+      other), "constant", or a `Rule`; see `fbeta.decisions.rules`.
     - `subject_to`: metrics that must reach a value on these rows, as ``{"recall": 0.9}``.
     - `budget`: at most so many alerts on these rows. A row of weight 2 is two alerts.
     - `prevalence`: the share of positives where the cut will be used, if not that of the rows: positives and
       negatives are weighed so that they have it, for the metric, the constraints and the budget.
-    - `average`: for several columns "macro" tunes each one for itself (prevalence and budget are each column's;
-      `score` is the mean), "micro" all cuts together for the metric of the pooled counts; "samples" finds one cut
-      of all columns for the mean of the scores that rows have by themselves (always "exact", see `cut_rows`).
+    - `average`: for several columns "macro" tunes each one for the metric of its own counts (prevalence and budget are
+      each column's; `score` is the mean), "micro" all cuts together for the metric of the pooled counts; "samples"
+      finds one cut of all columns for the mean of the scores that rows have by themselves (always "exact", see
+      `cut_rows`).
     - `empty`: what a row without positives scores if nothing is called in it ("samples" only).
 
     Shape: `scores`, `target`, `weight` ``(n,)``, or ``(n, K)`` for K columns (weight also ``(n,)``).
@@ -88,7 +89,7 @@ def tune(
         )
     rates = [None] * len(columns) if prevalence is None else np.broadcast_to(prevalence, len(columns))
     asked = zip(columns, rates, strict=True)
-    each = [chosen.threshold(Problem.read(steps, goal, constraints, rate)) for steps, rate in asked]
+    each = chosen.thresholds([Problem.read(steps, goal, constraints, rate) for steps, rate in asked])
     return _together(each, float(np.mean([c.score for c in each])))
 
 

@@ -19,7 +19,8 @@ class ThresholdClassifier(MetaDecider):
 
     - `estimator`: a classifier with `predict_proba` or `decision_function`.
     - `metric`: a `Metric`, a spec such as "fbeta:beta=2", or a function of (tp, fp, fn, tn).
-    - `rule`: how the cut is chosen ("shrunk", "exact", "plugin", "constant"): see `fbeta.decisions`.
+    - `rule`: how the cut is chosen ("shrunk", "exact", "plugin", "constant"; "pooled" for several labels): see
+      `fbeta.decisions`.
     - `cv`: the folds that give out-of-fold scores: None (five, fewer where the rarest class is small), a number, or
       a splitter; see `inner_folds`. The estimator is then fitted once more, on all rows.
     - `ensemble`: keep the models of the folds and average their scores, instead of that last fit. With a `cv` of a
