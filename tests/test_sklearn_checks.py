@@ -12,7 +12,7 @@ from fbeta.sklearn import MetricClassifier, SVMPerfClassifier, TangentMetaClassi
 
 ESTIMATORS = [
     ThresholdClassifier(LogisticRegression()),
-    ThresholdClassifier(LinearSVC(), average="macro", average_folds=True),
+    ThresholdClassifier(LinearSVC(), average="macro", ensemble=True),
     TangentMetaClassifier(LogisticRegression()),
     TangentMetaClassifier(LinearSVC(), average="macro", rounds=2),
     MetricClassifier(),

@@ -20,6 +20,7 @@ def compare(
     seeds: Annotated[int, typer.Option(min=1, help="Splits into learning rows and test rows.")] = 5,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the learning rows, for the cut.")] = 5,
     rule: p.RuleSpec = "shrunk",
+    ensemble: p.Averaged = None,
     group: p.Group = None,
     time: p.Time = None,
     drop: p.Drop = None,
@@ -56,6 +57,7 @@ def compare(
         with progress("training", "epochs") as tick:
             folder = results or usual_folder(table)
             how: dict[str, Any] = {"seeds": seeds, "folds": folds, "seed": seed, "folder": folder, "jobs": jobs}
+            how |= {"ensemble": bool(ensemble)}
             found = comparison.compare(table, **asked, **how, tick=tick, say=partial(say, err=True))
         if html is not None:
             report.write(found, html)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from fbeta.decisions import Calibrator, Decision, Threshold
 from fbeta.decisions.class_scores import prices_of
 from fbeta.learners.crossfit import Array, take
+from fbeta.learners.ensemble import check_ensemble
 from fbeta.metrics import as_metric
 from fbeta.sklearn.labels import Labels, inner_folds, read_weight, read_y
 from fbeta.sklearn.scoring import metric_of
@@ -226,7 +227,7 @@ class MetaDecider(MetaEstimatorMixin, Decider):  # type: ignore[misc]
     _: KW_ONLY
     rule: Any = "shrunk"
     cv: Any = None
-    average_folds: bool = False
+    ensemble: bool = False
     average: str = "binary"
     pos_label: Any = None
     prevalence: float | None = None
@@ -240,6 +241,7 @@ class MetaDecider(MetaEstimatorMixin, Decider):  # type: ignore[misc]
                 f"estimator must be a classifier, for example LogisticRegression(); got {self.estimator!r}."
             )
         as_metric(self.metric)
+        check_ensemble(self.ensemble)
         n = len(y) if hasattr(y, "__len__") else -1
         rows, weigh = self._read_rows(indexable(X), y, sample_weight, groups), True
         if sklearn.get_config()["enable_metadata_routing"]:
