@@ -24,6 +24,7 @@ def compare(
     rule: p.RuleSpec = "shrunk",
     margin: Annotated[float, typer.Option(help="A difference of the metric that does not matter.")] = 0.01,
     test: Annotated[str, typer.Option(help="rows: pooled test rows; splits: t-test over splits.")] = "rows",
+    ensemble: p.Averaged = None,
     group: p.Group = None,
     time: p.Time = None,
     drop: p.Drop = None,
@@ -62,7 +63,7 @@ def compare(
         with progress("training", "epochs") as tick:
             folder = results or usual_folder(table)
             how: dict[str, Any] = {"splits": splits, "folds": folds, "seed": seed, "folder": folder, "jobs": jobs}
-            how |= {"margin": margin, "test": test}
+            how |= {"margin": margin, "test": test, "ensemble": bool(ensemble)}
             found = comparison.compare(table, **asked, **how, tick=tick, say=partial(say, err=True))
         if html is not None:
             report.write(found, html)

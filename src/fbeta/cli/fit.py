@@ -24,6 +24,7 @@ def fit(
     ] = None,
     folds: Annotated[int | None, typer.Option(min=2, help="Folds for the cut; 5 if not given.")] = None,
     rule: Annotated[str | None, typer.Option(help=f"{p.RULE} shrunk if not given.", autocompletion=p.rules)] = None,
+    ensemble: p.Averaged = None,
     group: p.Group = None,
     time: p.Time = None,
     drop: p.Drop = None,
@@ -51,7 +52,7 @@ def fit(
         roles = {"target": target, "positive": positive, "drop": p.columns(drop), "group": group, "time": time}
         table = p.table(source, **(roles if found is None else found.reading(**roles)))
         p.notes(Console(stderr=as_json), [*table.notes, *(found.told_of(table) if found else ())])
-        how: dict[str, Any] = {"folds": folds, "rule": rule, "seed": seed, "force": force}
+        how: dict[str, Any] = {"folds": folds, "rule": rule, "ensemble": ensemble, "seed": seed, "force": force}
         model = p.fitted(table, out, metric=metric, comparison=found, **asked, **how)
         if as_json:
             echo_json(model.facts() | {"written": str(out)})

@@ -151,4 +151,6 @@ Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
 RULE = "How cuts are chosen, such as shrunk or exact; an unknown name lists all."
 RuleSpec = Annotated[str, typer.Option(help=RULE, autocompletion=rules)]
 Force = Annotated[bool, typer.Option("--force", help="Fit even without a signal.")]
+_ENSEMBLE = "Take the mean of the folds' models, not one model of all rows."
+Averaged = Annotated[bool | None, typer.Option("--ensemble/--no-ensemble", help=_ENSEMBLE)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]

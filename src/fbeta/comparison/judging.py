@@ -163,6 +163,7 @@ def compared(
             operating(mine),
             calibration(mine),
             Course(*map(tuple, np.mean(courses, axis=0).tolist())),
+            any(part.ensemble for part in plan.parts if part.model == method.model),
         )
     order = simplest_first(methods, base)
     picks = [_pick(table, metric, [split], [found], order) for split, found in zip(splits, judged, strict=True)]

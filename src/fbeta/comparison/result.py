@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from fbeta.learners.learner import Course
 from fbeta.plain_data import from_plain, to_plain
+from fbeta.sealed import LARGEST
 
 VERSION = 2
 
@@ -99,7 +100,10 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One method: a model trained with a loss, and cut by a rule; `epochs` are means over splits."""
+    """One method: a model trained with a loss, and cut by a rule; `epochs` are means over splits.
+
+    `ensemble`: the mean of the folds' models was judged, not one model of all rows.
+    """
 
     name: str
     model: str
@@ -112,6 +116,7 @@ class Candidate:
     operating: Operating
     calibration: Calibration
     epochs: Course = field(default_factory=Course)
+    ensemble: bool = False
 
     @property
     def inner(self) -> float:
@@ -217,8 +222,12 @@ class Comparison:
     @classmethod
     def read(cls, path: Path) -> Self:
         """A comparison from the file of `fbeta compare --json`."""
+        with open(path, "rb") as stream:
+            data = stream.read(LARGEST + 1)
         try:
-            return cls.from_json(path.read_text(encoding="utf-8"))
+            if len(data) > LARGEST:
+                raise ValueError("it is larger than any comparison.")
+            return cls.from_json(data.decode())
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is no comparison: give what `fbeta compare --json` printed.") from error
         except ValueError as error:

@@ -27,6 +27,7 @@ from fbeta.comparison.plan import Plan, versions
 from fbeta.comparison.result import Comparison
 from fbeta.comparison.verdict import BETTER, NO_SIGNAL, judged_together
 from fbeta.data import load_table, root
+from fbeta.learners.ensemble import Ensemble, check_ensemble
 from fbeta.metrics import Metric, as_metric, title
 from fbeta.numerals import fixed
 from fbeta.spelling import did_you_mean, unknown
@@ -51,6 +52,7 @@ def compare(
     rule: str = "shrunk",
     margin: float = 0.01,
     test: str = "rows",
+    ensemble: bool = False,
     seed: int = 0,
     device: str = "cpu",
     folder: Path | str | None = None,
@@ -73,6 +75,7 @@ def compare(
     - `margin`: a difference of the metric that does not matter.
     - `test`: "rows" pools the test rows and looks at the influence of each, or of blocks of time where the table has
       times; "splits" is the corrected resampled t-test over splits.
+    - `ensemble`: judge the mean of the folds' models, not one model of all rows.
     - `folder`: keeps finished parts, so that a killed comparison goes on and ends with the same numbers; processes
       that share one divide the work.
     - `jobs`: processes to train in; None is as many as there are cores where the table is small. Other backends of
@@ -96,7 +99,7 @@ def compare(
         raise ValueError(f"margin must be a number above 0; got {margin!r}. It is a difference that does not matter.")
     goal, methods = check(metric, models, losses, rule=rule, device=device)
     table = data if isinstance(data, Table) else load_table(data, target, **options)
-    plan = Plan.make(table, goal, methods, splits, folds, seed, rule)
+    plan = Plan.make(table, goal, methods, splits, folds, seed, rule, check_ensemble(ensemble))
     kept = None if folder is None else Folder(folder, say)
     if train:
         scores = parts.train(plan, table, device=device, folder=kept, jobs=jobs, tick=tick)
@@ -142,6 +145,7 @@ def fit(
     comparison: Comparison | None = None,
     folds: int | None = None,
     rule: str | None = None,
+    ensemble: bool | None = None,
     seed: int = 0,
     device: str = "cpu",
     force: bool = False,
@@ -154,9 +158,10 @@ def fit(
     - `data`: a `Table`, a data frame, a path, or the name of a set; `options` are those of `fbeta.data.load_table`.
     - `models`, `losses`: what to train. Of several methods the simplest is kept whose out-of-fold score is within one
       standard error of the best.
-    - `comparison`: take the method it advises instead, with its metric, rule, folds and roles of columns unless others
-      are given.
+    - `comparison`: take the method it advises instead, with its metric, rule, folds, ensemble and roles of columns
+      unless others are given.
     - `folds`: 5, for calibration, cut and early stopping. `rule`: how the cut is chosen, "shrunk".
+    - `ensemble`: keep the models of the folds, which answer by their mean, not one of all rows.
     - `force`: fit even without a signal: where nothing is reliably better than calling all rows positive, or none.
     - `sha256`: of the file that the rows come from, to be kept in the model. `tick`: is told how far it is.
 
@@ -167,7 +172,9 @@ def fit(
     began = time.perf_counter()
     _check_options(fit, options)
     if comparison is not None:
-        metric, models, losses, rule, folds = _asked(comparison, metric, models, losses, rule, folds, force)
+        metric, models, losses, rule, folds, ensemble = _asked(
+            comparison, metric, models, losses, rule, folds, ensemble, force
+        )
         options = comparison.reading(target=target, **options)
         target = options.pop("target")
     rule, folds = rule or "shrunk", folds or 5
@@ -178,7 +185,7 @@ def fit(
         left = {*comparison.table.drop, comparison.table.group, comparison.table.time}
         if more := [column.name for column in table.columns if column.name in left]:
             raise ValueError(f"the comparison did not learn from {listed(more)}: leave it out of this table (drop=).")
-    plan = Plan.whole(table, goal, methods, folds, seed, rule)
+    plan = Plan.whole(table, goal, methods, folds, seed, rule, check_ensemble(ensemble or False))
     split, y = plan.splits[0], table.y.astype(np.int64)
     inside, truth, fold = split.fold >= 0, y[split.held], split.fold[split.fold >= 0]
     scores = parts.train(plan, table, device=device, tick=tick)
@@ -207,6 +214,7 @@ def fit(
         "positives": int(table.y.sum()),
         "title": title(goal),
         "folds": folds,
+        "ensemble": isinstance(trained.fitted[1], Ensemble),
         "seed": seed,
         "tried": [m.name for m in methods],
         "epochs": trained.rounds,
@@ -242,8 +250,15 @@ def digest_of_file(path: Path | str) -> str:
 
 
 def _asked(
-    comparison: Comparison, metric: Any, models: Any, losses: Any, rule: str | None, folds: int | None, force: bool
-) -> tuple[Any, str, str, str, int]:
+    comparison: Comparison,
+    metric: Any,
+    models: Any,
+    losses: Any,
+    rule: str | None,
+    folds: int | None,
+    ensemble: bool | None,
+    force: bool,
+) -> tuple[Any, str, str, str, int, bool]:
     if models or losses:
         raise ValueError("a comparison says which method is fitted: leave models and losses out.")
     if metric is not None and as_metric(metric) != as_metric(comparison.metric):
@@ -261,4 +276,5 @@ def _asked(
     except KeyError as error:
         raise ValueError("the comparison advises no method: compare again.") from error
     given = metric if metric is not None else comparison.metric
-    return given, best.model, best.loss, rule or best.rule, folds or comparison.folds or 5
+    mean = best.ensemble if ensemble is None else ensemble
+    return given, best.model, best.loss, rule or best.rule, folds or comparison.folds or 5, mean

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from fbeta.decisions.calibration import Calibrator
+from fbeta.decisions.calibration_choice import calibrate
 from fbeta.decisions.interval import Evidence
 from fbeta.decisions.problem import Constraints, Problem
-from fbeta.decisions.steps import score_cells
+from fbeta.decisions.steps import Steps, score_cells
 from fbeta.decisions.threshold import Threshold
 from fbeta.metrics import Confusion
 from fbeta.spelling import read_options, register, unknown
@@ -41,6 +43,14 @@ class Rule(ABC):
             "choose_together."
         )
 
+    def thresholds(self, problems: Sequence[Problem]) -> list[Threshold]:
+        """Cuts of several columns, each for itself; a rule that learns from all of them writes its own."""
+        return [self.threshold(p) for p in problems]
+
+    def calibrations(self, columns: Iterable[Steps]) -> Sequence[Calibrator]:
+        """Calibrations of several columns, each for itself."""
+        return [calibrate(steps) for steps in columns]
+
     def follows(self, problem: Problem) -> float:
         """How far the cut follows the targets of the rows, from 0 to 1: by so much its score on them is optimistic."""
         return 1.0
@@ -50,7 +60,7 @@ class Rule(ABC):
         """Whether the cut depends on what the scores are: probabilities, logits or any numbers."""
         return True
 
-    def threshold(self, problem: Problem, cut: float | None = None) -> Threshold:
+    def threshold(self, problem: Problem, cut: float | None = None, follows: float | None = None) -> Threshold:
         """Choose a cut (or take one that was chosen): its counts, its score, and what speaks against it."""
         steps = problem.steps
         cut = steps.snap(self.choose(problem) if cut is None else cut)
@@ -66,7 +76,7 @@ class Rule(ABC):
             counts=counts,
             prevalence=problem.prevalence,
             warning=problem.warning(i, str(self)),
-            evidence=Evidence.of(problem, i, self.follows(problem)),
+            evidence=Evidence.of(problem, i, self.follows(problem) if follows is None else follows),
         )
 
     def __str__(self) -> str:
