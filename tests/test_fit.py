@@ -120,8 +120,8 @@ def test_an_ensemble_is_judged_as_it_is_fitted():
     one = compare(table(), models=["linear"], losses=["bce"], seeds=1, folds=3)
     assert found.candidates[0].outcomes[0].inner == one.candidates[0].outcomes[0].inner  # of the same out-of-fold rows
     assert found.candidates[0].brier != one.candidates[0].brier
-    assert fit(table(), comparison=found).provenance["ensemble"]
-    assert not fit(table(), comparison=found, ensemble=False).provenance["ensemble"]
+    assert fit(table(), comparison=found, force=True).provenance["ensemble"]
+    assert not fit(table(), comparison=found, ensemble=False, force=True).provenance["ensemble"]
     with pytest.raises(ValueError, match="ensemble must be True or False"):
         fit(table(), models="linear", losses="bce", ensemble="yes")
 
