@@ -28,16 +28,6 @@ Calls = Sequence[NDArray[np.bool_]]
 TESTS = ("rows", "splits")
 
 
-class Inference(Protocol):
-    """Turns decisions into estimates."""
-
-    def score(self, called: Calls) -> Estimate:
-        """A score and its interval."""
-
-    def difference(self, one: Calls, other: Calls) -> Difference:
-        """The score of one method minus that of another on the same rows, with its tests."""
-
-
 @dataclass(frozen=True, eq=False)
 class JudgedRows:
     """The rows that were decided: `tested` are the row numbers of each split, `deal` says which deal it belongs to.
@@ -64,6 +54,20 @@ class JudgedRows:
         cell = np.where(np.concatenate(called), np.where(positive, 0, 1), np.where(positive, 2, 3))
         found = np.bincount(4 * place + cell, minlength=4 * deals * units).astype(np.float64)
         return found.reshape(deals, units, 4)
+
+
+class Inference(Protocol):
+    """Turns decisions of rows into estimates."""
+
+    @property
+    def rows(self) -> JudgedRows:
+        """The rows that are decided."""
+
+    def score(self, called: Calls) -> Estimate:
+        """A score and its interval."""
+
+    def difference(self, one: Calls, other: Calls) -> Difference:
+        """The score of one method minus that of another on the same rows, with its tests."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,21 @@ from numpy.typing import NDArray
 
 from fbeta.comparison.choosing import better_constant, chosen, constant_name, simplest_first
 from fbeta.comparison.folder import SplitScores
+from fbeta.comparison.gains import Learned, best_losses, defaults, steps
 from fbeta.comparison.inference import ByBlocks, ByRows, BySplits, Calls, Inference, JudgedRows, blocks
-from fbeta.comparison.methods import Method, baseline_of
+from fbeta.comparison.methods import Method, baseline_of, plain_of
 from fbeta.comparison.plan import Plan, Split
-from fbeta.comparison.result import Calibration, Candidate, Choice, Comparison, NoSkill, Operating, Outcome, TableFacts
+from fbeta.comparison.result import (
+    Calibration,
+    Candidate,
+    Choice,
+    Comparison,
+    Difference,
+    NoSkill,
+    Operating,
+    Outcome,
+    TableFacts,
+)
 from fbeta.comparison.statistics import reach
 from fbeta.comparison.verdict import Findings, judged_together
 from fbeta.decisions import Decision, Platt, curve
@@ -30,7 +41,7 @@ POINTS, BINS = 400, 10
 class Judged(NamedTuple):
     """A method on one split: its outcome, the course of its training, and what it made of the test rows.
 
-    `decided` with its cut, `at_half` without; `held` are its decisions of the learning rows that were held out.
+    `decided` with its cut, `at_half` without; `held` and `held_half` are the same for learning rows that were held out.
     """
 
     outcome: Outcome
@@ -39,6 +50,7 @@ class Judged(NamedTuple):
     decided: NDArray[np.bool_]
     at_half: NDArray[np.bool_]
     held: NDArray[np.bool_]
+    held_half: NDArray[np.bool_]
     target: NDArray[np.bool_]
 
 
@@ -64,7 +76,7 @@ def judge(scores: SplitScores, y: NDArray[np.int64], split: Split, metric: Metri
         epochs=scores.rounds,
         collapse=scores.remark or _collapse(learned, inner),
     )
-    return Judged(outcome, scores.course, probability, decided, at_half, held, truth == 1)
+    return Judged(outcome, scores.course, probability, decided, at_half, held, learned >= 0, truth == 1)
 
 
 Known = tuple[Platt, ...] | None
@@ -146,6 +158,7 @@ def compared(
     decided: dict[Method, Calls] = {method: [found[method].decided for found in judged] for method in methods}
     apart = {m: inference.difference(decided[m], decided[base]) for m in methods if m != base}
     differences = dict(zip(apart, judged_together(list(apart.values())), strict=True))
+    beside = _beside(inference, decided)
     candidates = {}
     for method in methods:
         mine = [found[method] for found in judged]
@@ -164,17 +177,27 @@ def compared(
             calibration(mine),
             Course(*map(tuple, np.mean(courses, axis=0).tolist())),
             any(part.ensemble for part in plan.parts if part.model == method.model),
+            beside.get(method),
         )
     order = simplest_first(methods, base)
-    picks = [_pick(table, metric, [split], [found], order) for split, found in zip(splits, judged, strict=True)]
-    picked = [found[method].decided for method, found in zip(picks, judged, strict=True)]
+    learned = [_learned(table, metric, [split], [found]) for split, found in zip(splits, judged, strict=True)]
+    picks = [chosen(rows.inference, rows.decided, order) for rows in learned]
+    picked = _of(picks, decided)
     (difference,) = judged_together([inference.difference(picked, decided[base])])
     choice = Choice(tuple(m.name for m in picks), inference.score(picked), difference)
     constant = _constant(table, metric, splits, inference, decided[base], picked)
-    winner, baseline = candidates[_pick(table, metric, splits, judged, order)], candidates[base]
+    everything = _learned(table, metric, splits, judged)
+    winner, baseline = candidates[chosen(everything.inference, everything.decided, order)], candidates[base]
     roles, named, positives = table.roles, title(metric), int(table.y.sum())
     findings = Findings(named, winner, baseline, choice, constant, tuple(differences.values()), positives, margin)
     verdict = findings.verdict
+    today, at_half = defaults(learned, methods, base), {m: [found[m].at_half for found in judged] for m in methods}
+    kept = best_losses(learned, methods, today)
+    path = [("default", today, _of(today, at_half)), ("cut", today, _of(today, decided))]
+    path += [("loss", kept, _of(kept, decided))] * (len({m.loss for m in methods}) > 1)
+    path += [("model", picks, picked)] * (len({m.model for m in methods}) > 1)
+    taken = decided[base] if verdict.advised == base.name else picked
+    (gain,) = judged_together([inference.difference(taken, _of(today, at_half))])
     facts = len(table), positives, len(table.columns), tuple(table.notes)
     return Comparison(
         TableFacts(table.name, table.target, table.positive, *facts, roles.group, roles.time, roles.dropped),
@@ -191,6 +214,8 @@ def compared(
         verdict=verdict.word,
         margin=margin,
         constant=constant,
+        steps=steps(inference, path),
+        gain=gain if verdict.advised else None,
         **made,
     )
 
@@ -210,16 +235,26 @@ def inference_for(table: Table, metric: Metric, splits: Sequence[Split], margin:
     return ByRows(metric, rows, margin, within, held)
 
 
-def _pick(
-    table: Table,
-    metric: Metric,
-    splits: Sequence[Split],
-    judged: Sequence[Mapping[Method, Judged]],
-    order: Sequence[Method],
-) -> Method:
-    """The method to take by the learning rows of some splits, each decided by models that did not see it."""
-    learned = JudgedRows(table.y.astype(np.int64), table.group, [s.held for s in splits], [0] * len(splits))
-    return chosen(ByRows(metric, learned), {m: [found[m].held for found in judged] for m in order}, order)
+def _learned(
+    table: Table, metric: Metric, splits: Sequence[Split], judged: Sequence[Mapping[Method, Judged]]
+) -> Learned:
+    """The learning rows of some splits, each decided by models that did not see it."""
+    rows = JudgedRows(table.y.astype(np.int64), table.group, [s.held for s in splits], [0] * len(splits))
+    decided = {m: [found[m].held for found in judged] for m in judged[0]}
+    return Learned(ByRows(metric, rows), decided, {m: [found[m].held_half for found in judged] for m in judged[0]})
+
+
+def _of(picks: Sequence[Method], calls: Mapping[Method, Calls]) -> Calls:
+    """In each split the decisions of the method that was picked there."""
+    return [calls[method][k] for k, method in enumerate(picks)]
+
+
+def _beside(inference: Inference, decided: Mapping[Method, Calls]) -> dict[Method, Difference]:
+    """Each loss against the plain one of the same model."""
+    plain = {method.model: method for method in plain_of(list(decided))}
+    others = {m: plain[m.model] for m in decided if plain.get(m.model, m) != m}
+    found = [inference.difference(decided[m], decided[other]) for m, other in others.items()]
+    return dict(zip(others, judged_together(found), strict=True))
 
 
 def _constant(

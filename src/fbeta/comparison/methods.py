@@ -83,8 +83,16 @@ def check(
 
 def baseline_of(methods: Sequence[Method]) -> Method:
     """Plain cross entropy of the model that is hardest to beat as a rule; its own loss if no model takes that."""
-    plain = [method for method in methods if method.loss == BASELINE] or methods
-    return max(plain, key=lambda method: method.learner.rank)
+    return max(plain_of(methods), key=lambda method: method.learner.rank)
+
+
+def plain_of(methods: Sequence[Method]) -> list[Method]:
+    """Each model with plain cross entropy, or where it does not take that, with its own first loss."""
+    found = {model: [m for m in methods if m.model == model] for model in dict.fromkeys(m.model for m in methods)}
+    plain = {model: next((m for m in own if m.loss == BASELINE), None) for model, own in found.items()}
+    if not any(plain.values()):
+        return [own[0] for own in found.values()]
+    return [method for method in plain.values() if method is not None]
 
 
 def _several(names: Names) -> list[str]:

@@ -102,7 +102,8 @@ class Calibration:
 class Candidate:
     """One method: a model trained with a loss, and cut by a rule; `epochs` are means over splits.
 
-    `ensemble`: the mean of the folds' models was judged, not one model of all rows.
+    `difference` is to the baseline, `beside` to the plain loss of the same model. `ensemble`: the mean of the folds'
+    models was judged, not one model of all rows.
     """
 
     name: str
@@ -117,6 +118,7 @@ class Candidate:
     calibration: Calibration
     epochs: Course = field(default_factory=Course)
     ensemble: bool = False
+    beside: Difference | None = None
 
     @property
     def inner(self) -> float:
@@ -149,6 +151,26 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Step:
+    """A step from what people do today, a model's default decided at ½, to what was chosen.
+
+    `change` is "default", "cut", "loss" or "model"; `picks` are the methods that each split's held-out rows chose, and
+    `method` is the most frequent. `gain` is what it adds to the step before it on the same test rows, which the cells
+    count.
+    """
+
+    change: str
+    method: str
+    picks: tuple[str, ...]
+    score: Estimate
+    gain: Difference | None
+    tp: float
+    fp: float
+    fn: float
+    tn: float
+
+
+@dataclass(frozen=True)
 class NoSkill:
     """Calling all rows positive, or none, whichever is better, and what the methods add to that.
 
@@ -167,6 +189,7 @@ class Comparison:
 
     `verdict`: is the winner better than the baseline, equivalent within the margin, is that undecided, or is there "no
     signal", because nothing beats `constant`? `advised` is the method that follows: the winner, the baseline, or none.
+    `steps` lead from today's default to what was chosen, and `gain` is what following the advice adds to that default.
 
     >>> table = TableFacts("fraud", "is_fraud", "1", 1000, 20, 5)
     >>> comparison = Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run.")
@@ -191,6 +214,8 @@ class Comparison:
     verdict: str = ""
     margin: float = 0.01
     constant: NoSkill | None = None
+    steps: tuple[Step, ...] = ()
+    gain: Difference | None = None
     version: int = VERSION
 
     @property
