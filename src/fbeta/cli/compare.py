@@ -41,6 +41,7 @@ def compare(
         Path | None, typer.Option(metavar="MODEL", help="Fit the advised method on all rows and write it here.")
     ] = None,
     force: p.Force = False,
+    every: Annotated[bool, typer.Option("--all", help="Print a line for each method, with its interval.")] = False,
     as_json: p.AsJson = False,
 ) -> None:
     """Compare losses and cuts on a table: which is best for the metric, by how much, and is it more than noise?"""
@@ -71,7 +72,7 @@ def compare(
             echo_json_text(found.to_json())
         else:
             with despite_closed():
-                console.print(report.terminal(found))
+                console.print(report.terminal(found, methods=every))
         if html is not None:
             say(f"Written: {html}", err=as_json)
         if fit is not None and found.verdict == NO_SIGNAL and not force:
