@@ -24,6 +24,7 @@ from fbeta.comparison.result import (
     Outcome,
     TableFacts,
 )
+from fbeta.comparison.segments import segments
 from fbeta.comparison.statistics import reach
 from fbeta.comparison.verdict import Findings, judged_together
 from fbeta.decisions import Decision, Platt, curve
@@ -216,6 +217,9 @@ def compared(
         constant=constant,
         steps=steps(inference, path),
         gain=gain if verdict.advised else None,
+        segments=segments(table, splits, next(d for m, d in decided.items() if m.name == verdict.advised))
+        if verdict.advised
+        else (),
         **made,
     )
 

@@ -171,6 +171,26 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Segment:
+    """Test rows of one group of a column, as the advised method decides them."""
+
+    name: str
+    tp: float
+    fp: float
+    fn: float
+    tn: float
+
+
+@dataclass(frozen=True)
+class ColumnSegments:
+    """A column's groups; `p` is of a test that recall and precision are the same in all, adjusted for all columns."""
+
+    column: str
+    segments: tuple[Segment, ...]
+    p: float
+
+
+@dataclass(frozen=True)
 class NoSkill:
     """Calling all rows positive, or none, whichever is better, and what the methods add to that.
 
@@ -190,6 +210,7 @@ class Comparison:
     `verdict`: is the winner better than the baseline, equivalent within the margin, is that undecided, or is there "no
     signal", because nothing beats `constant`? `advised` is the method that follows: the winner, the baseline, or none.
     `steps` lead from today's default to what was chosen, and `gain` is what following the advice adds to that default.
+    `segments` are the columns between whose groups the advised method differs most.
 
     >>> table = TableFacts("fraud", "is_fraud", "1", 1000, 20, 5)
     >>> comparison = Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run.")
@@ -216,6 +237,7 @@ class Comparison:
     constant: NoSkill | None = None
     steps: tuple[Step, ...] = ()
     gain: Difference | None = None
+    segments: tuple[ColumnSegments, ...] = ()
     version: int = VERSION
 
     @property

@@ -90,6 +90,8 @@ def _take(comparison: Comparison, row: MethodRow) -> str:
     others = len(comparison.candidates) - 1
     if not others:
         return f"{said}."
+    if any(c.difference is not None and c.difference.word == BETTER for c in comparison.candidates):
+        return f"{said}. To choose among {others} others by rows held out is not reliably better."
     margin = numerals.short(comparison.margin)
     if comparison.verdict == EQUIVALENT and (comparison.choice is None or comparison.winner == row.name):
         return f"{said}. None of {others} other methods is better by {margin} or more."
