@@ -69,6 +69,11 @@ def apart(found: Difference, digits: int = 3) -> str:
     return f"{numerals.signed(found.mean, digits)} ({numerals.between(found.low, found.high, digits, sign=True)})"
 
 
+def share(part: float, whole: float) -> str:
+    """A share in whole percent."""
+    return f"{100 * part / whole:.0f} %" if whole else numerals.NONE
+
+
 def _found(comparison: Comparison, row: MethodRow) -> str:
     if row.pooled is None:
         return ""
