@@ -1,5 +1,6 @@
 """Where a method fails: its decisions of test rows by the groups of each column, and if groups differ beyond chance."""
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -58,7 +59,11 @@ def _groups(column: Column, series: pl.Series) -> tuple[list[str], NDArray[np.in
         ends = [end for end in sorted(written) if end < np.max(values[known])]
         group = np.searchsorted(np.array(ends), values)
         said = [written[end] for end in ends]
-        names = [f"up to {said[0]}", *(f"to {x}" for x in said[1:]), f"above {said[-1]}"] if said else ["all"]
+        names = (
+            [f"up to {said[0]}", *(f"{a} to {b}" for a, b in itertools.pairwise(said)), f"above {said[-1]}"]
+            if said
+            else ["all"]
+        )
         group[~known] = len(names)
         return [*names, "missing"], group
     text = series.cast(pl.String).fill_null("missing")

@@ -57,11 +57,22 @@ def changed(steps: Sequence[Step], at: int) -> str:
     """What a step is, in words."""
     step = steps[at]
     if at == 0:
-        return f"probability ½: {step.method}"
+        return f"today, at ½: {step.method}"
     what = f"+ {CHANGES[step.change]}"
     if step.change == "cut":
         return what
     return f"{what}: none better" if stays(steps, at) else f"{what}: {step.method}"
+
+
+def end(comparison: Comparison) -> str:
+    """Why the advice is not the last step, where it is not."""
+    picks = comparison.steps[-1].picks if comparison.steps else ()
+    if comparison.advised != comparison.baseline or set(picks) <= {comparison.baseline}:
+        return ""
+    return (
+        "The last line is what choosing in each split would take. It is not reliably better than "
+        f"{comparison.baseline}, which was fixed beforehand, so that is advised."
+    )
 
 
 def apart(found: Difference, digits: int = 3) -> str:
@@ -88,7 +99,7 @@ def _found(comparison: Comparison, row: MethodRow) -> str:
 
 def _take(comparison: Comparison, row: MethodRow) -> str:
     cut = numerals.cut(row.cut, 2)
-    said = f"Take {row.name}, and call a row positive from a probability of about {cut} on"
+    said = f"Take “{row.name}”, and call a row positive from a probability of about {cut} on"
     if not row.baseline:
         better = comparison.choice is not None and comparison.choice.difference.word == BETTER
         return f"{said}: it is reliably better than {comparison.baseline}." if better else f"{said}."
@@ -107,7 +118,7 @@ def _sure(comparison: Comparison) -> str:
     gain, title = comparison.gain, comparison.title
     if gain is None or math.isnan(gain.mean):
         return ""
-    said = f"Against probability ½, which libraries take, {title} changes by {apart(gain)}"
+    said = f"Against deciding at probability ½, as libraries do, {title} changes by {apart(gain)}"
     words = {
         BETTER: "a reliable gain.",
         WORSE: "reliably a loss.",

@@ -88,7 +88,7 @@
     $("cost-note").hidden = Number.isFinite(total);
     all('[data-jump="cheap"]')[0].disabled = !Number.isFinite(total);
     const cut = method.cut[i];
-    $("at").textContent = own ? `each split’s own cut, score ${method.scored.cut}` : cut === "none" ? "no score" : cut === "all" ? "any score" : "score " + cut;
+    $("at").textContent = own ? `each split’s own cut (${method.scored.cut})` : cut === "none" ? "no score" : cut === "all" ? "any score" : "score " + cut;
     slider.setAttribute("aria-valuetext", `${$("at").textContent}: ${all(".tiles dt")[0].textContent} ${score}`);
     place("roc", share(fp, method.negatives), share(tp, method.positives));
     place("pr", share(tp, method.positives), precision);

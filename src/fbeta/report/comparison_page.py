@@ -8,8 +8,8 @@ from typing import Any
 from fbeta import numerals
 from fbeta.comparison.result import Comparison
 from fbeta.metrics import Confusion, Cost, Metric, as_metric
-from fbeta.report import comparison_charts as charts
 from fbeta.report import advice, method_rows, shell, svg
+from fbeta.report import comparison_charts as charts
 from fbeta.report.method_rows import MethodRow
 
 #: With more methods than this the pictures start with a few of them.

@@ -10,7 +10,7 @@ from fbeta import numerals
 from fbeta.comparison.result import Comparison, Difference, Estimate, NoSkill
 from fbeta.comparison.verdict import BETTER, EQUIVALENT, WORSE
 from fbeta.report import method_rows
-from fbeta.report.advice import advice, changed, stays
+from fbeta.report.advice import advice, changed, end, stays
 from fbeta.report.chart import Pair
 from fbeta.report.console import indented, plain, table
 from fbeta.report.method_rows import MethodRow
@@ -44,7 +44,7 @@ def terminal(comparison: Comparison, *, methods: bool = False) -> RenderableType
     if any(short):
         parts += [plain(" ".join(filter(None, short)), "bold"), ""]
     if comparison.steps:
-        parts += [_steps(comparison, digits), ""]
+        parts += [_steps(comparison, digits), *filter(None, [end(comparison)]), ""]
     parts += [_matrix(comparison.title, rows, digits), ""]
     if methods:
         parts += [_Methods(comparison.title, rows, comparison.constant), ""]
