@@ -66,8 +66,8 @@ def changed(steps: Sequence[Step], at: int) -> str:
 
 def end(comparison: Comparison) -> str:
     """Why the advice is not the last step, where it is not."""
-    picks = comparison.steps[-1].picks if comparison.steps else ()
-    if comparison.advised != comparison.baseline or set(picks) <= {comparison.baseline}:
+    last = comparison.steps[-1].method if comparison.steps else ""
+    if comparison.advised != comparison.baseline or last in ("", comparison.baseline):
         return ""
     return (
         "The last line is what choosing in each split would take. It is not reliably better than "
