@@ -135,7 +135,10 @@ _DATA = "A file, - for the standard input, or a name of `fbeta data list`; digit
 Data = Annotated[str | None, typer.Argument(metavar="DATA", help=_DATA, autocompletion=tables)]
 Target = Annotated[str | None, typer.Option(help="The column to predict.")]
 Positive = Annotated[str | None, typer.Option(help="The positive class; the rarer one if not given.")]
-METRIC = "What to optimise: f1, mcc, fbeta:beta=2 or another; an unknown name lists all."
+METRIC = (
+    "What to optimise: f1, f2, f0.5, mcc, kappa, gmean, jaccard, balanced-accuracy, cost:fp=1,fn=20, fbeta:beta=3, …; "
+    "an unknown name lists all."
+)
 MetricSpec = Annotated[str, typer.Option(help=METRIC, autocompletion=metrics)]
 _MODELS = "Names such as linear,xgboost; all that are installed if not given."
 Models = Annotated[str | None, typer.Option("--models", "--model", help=_MODELS, autocompletion=models)]

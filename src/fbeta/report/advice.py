@@ -94,7 +94,7 @@ def _found(comparison: Comparison, row: MethodRow) -> str:
     if not now:
         return f"{said}."
     was, took, _ = (text.split(" of ")[0] for text in rates(now[0], row.pooled))
-    return f"{said} (at probability ½: {was} and {took})."
+    return f"{said} (at the usual probability ½: {was} and {took})."
 
 
 def _take(comparison: Comparison, row: MethodRow) -> str:
