@@ -260,7 +260,8 @@ def test_what_comes_first(made, page, width):
     c = method_rows.method_rows(made)[3].pooled
     caught, flagged = round(100 * c.tpr), round(100 * c.predicted)
     assert first.found == (
-        f"Catches {caught} of 100 rows with is_fraud = 1 and flags {flagged} of 100 rows (at the usual probability ½: 42 and 8)."
+        f"Catches {caught} of 100 rows with is_fraud = 1 and flags {flagged} of 100 rows "
+        "(at the usual probability ½: 42 and 8)."
     )
     assert first.take.startswith("Take “tangent, mlp”, and call a row positive from a probability of about 0.")
     assert first.sure.endswith("F₂ changes by +0.110 (+0.070 to +0.150): a reliable gain.")

@@ -55,9 +55,8 @@ def axis(scale: Pair) -> Markup:
     """The axis of a column of bars."""
     if not _finite(scale) or scale[1] <= scale[0]:
         return Markup("")
-    marks = [(4 + 92 * (x - scale[0]) / (scale[1] - scale[0]), short(x, 3)) for x in ticks(*scale, most=3)]
-    while len(marks) > 3:
-        marks = marks[::2]
+    fewest = next((found for most in range(3, 9) if len(found := ticks(*scale, most)) > 1), ticks(*scale))
+    marks = [(4 + 92 * (x - scale[0]) / (scale[1] - scale[0]), short(x, 3)) for x in fewest[:: 1 + len(fewest) // 4]]
     drawn = "".join(
         f'<path class="grid" d="M{x:.1f} 0V4"/><text class="mid" x="{x:.1f}" y="14">{t}</text>' for x, t in marks
     )
