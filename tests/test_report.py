@@ -264,7 +264,7 @@ def test_what_comes_first(made, page, width):
         "(at the usual probability ½: 42 and 8)."
     )
     assert first.take.startswith("Take “tangent, mlp”, and call a row positive from a probability of about 0.")
-    assert first.sure.endswith("F₂ changes by +0.110 (+0.070 to +0.150): a reliable gain.")
+    assert first.sure.endswith("the score F₂ changes by +0.110 (+0.070 to +0.150): a reliable gain.")
     text = " ".join(printed(report.terminal(made), width).split())
     said = " ".join(Reader(page).said)
     for sentence in first:
@@ -273,7 +273,10 @@ def test_what_comes_first(made, page, width):
     assert text.index(first.found) < text.index("+ its best cut") < text.index("0.610") < text.index("surrogate")
     assert said.index(first.sure) < said.index("+ its best loss: none better") < said.index("false positive rate")
     silent = replace(made, verdict="no signal", advised="", gain=None)
-    assert not any(advice.advice(silent))
+    nothing = "No signal: nothing here is reliably better than calling all rows positive."
+    assert advice.advice(silent).found == nothing
+    assert "so none is advised" in report.page(silent)
+    assert not any(advice.advice(replace(made, advised="")))
     assert silent.recommendation in " ".join(printed(report.terminal(silent)).split())
 
 
@@ -282,6 +285,8 @@ def test_rates_are_of_as_many_as_show_them():
     assert advice.rates(now) == ("40 of 100", "25 of 10,000", "40 of 100")
     assert advice.rates(now, then)[1] == "25 of 10,000"
     assert advice.rates(fbeta.Confusion(0, 0, 50, 950)) == ("0 of 100", "0 of 100", "– of 100")
+    steps = comparison(seeds=1).steps
+    assert [flagged for _, flagged in advice.step_rates(steps)] == ["8 of 100", *["20 of 100"] * 3]
     words = {"worse": "reliably a loss", "equivalent": "no gain that matters", "undecided": "could be chance"}
     for word, said in words.items():
         found = comparison(seeds=1)

@@ -24,7 +24,10 @@ class Advice(NamedTuple):
 def advice(comparison: Comparison) -> Advice:
     """What a comparison comes to, for somebody who has a minute."""
     row = advised(comparison)
-    if comparison.verdict == NO_SIGNAL or row is None:
+    if comparison.verdict == NO_SIGNAL and comparison.constant is not None:
+        found = f"No signal: nothing here is reliably better than calling {comparison.constant.name}."
+        return Advice(found, "Take none of these methods: bring more rows or better columns.", "")
+    if row is None:
         return Advice("", "", "")
     return Advice(_found(comparison, row), _take(comparison, row), _sure(comparison))
 
@@ -53,6 +56,12 @@ def stays(steps: Sequence[Step], at: int) -> bool:
     return at > 0 and steps[at].change != "cut" and steps[at].picks == steps[at - 1].picks
 
 
+def step_rates(steps: Sequence[Step]) -> list[tuple[str, str]]:
+    """How many are caught and flagged at each step, out of as many."""
+    cells = [counted(step) for step in steps]
+    return [rates(c, *cells)[:2] for c in cells]
+
+
 def changed(steps: Sequence[Step], at: int) -> str:
     """What a step is, in words."""
     step = steps[at]
@@ -65,7 +74,9 @@ def changed(steps: Sequence[Step], at: int) -> str:
 
 
 def end(comparison: Comparison) -> str:
-    """Why the advice is not the last step, where it is not."""
+    """Why the advice is not the last step, where it is another or none."""
+    if comparison.steps and comparison.verdict == NO_SIGNAL and comparison.constant is not None:
+        return f"No line is reliably better than calling {comparison.constant.name}, so none is advised."
     last = comparison.steps[-1].method if comparison.steps else ""
     if comparison.advised != comparison.baseline or last in ("", comparison.baseline):
         return ""
@@ -108,17 +119,18 @@ def _take(comparison: Comparison, row: MethodRow) -> str:
         return f"{said}."
     if any(c.difference is not None and c.difference.word == BETTER for c in comparison.candidates):
         return f"{said}. To choose among {others} others by rows held out is not reliably better."
+    none = f"None of {others} other methods is" if others > 1 else "The other method is not"
     margin = numerals.short(comparison.margin)
     if comparison.verdict == EQUIVALENT and (comparison.choice is None or comparison.winner == row.name):
-        return f"{said}. None of {others} other methods is better by {margin} or more."
-    return f"{said}. None of {others} other methods is reliably better."
+        return f"{said}. {none} better by {margin} or more."
+    return f"{said}. {none} reliably better."
 
 
 def _sure(comparison: Comparison) -> str:
     gain, title = comparison.gain, comparison.title
     if gain is None or math.isnan(gain.mean):
         return ""
-    said = f"Against deciding at probability ½, as libraries do, {title} changes by {apart(gain)}"
+    said = f"Against deciding at probability ½, as libraries do, the score {title} changes by {apart(gain)}"
     words = {
         BETTER: "a reliable gain.",
         WORSE: "reliably a loss.",
