@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fbeta.cli import own_models
 from fbeta.cli import parameters as p
 from fbeta.cli.answers import answering, echo_json, say
 
@@ -37,13 +38,15 @@ def fit(
         from rich.console import Console
 
         from fbeta import artifact, comparison
+        from fbeta.comparison.methods import writable
         from fbeta.comparison.result import Comparison
 
         artifact.check_output(out, source, origin)
-        asked: dict[str, Any] = {"models": p.names(models), "losses": p.names(losses), "device": device}
+        asked: dict[str, Any] = {"models": own_models.models(models), "losses": p.names(losses), "device": device}
         found = None if origin is None else Comparison.read(origin)
         if found is None:
-            comparison.check(metric or "fbeta:beta=1", **asked, rule=rule or "shrunk", baseline=False)
+            _, methods = comparison.check(metric or "fbeta:beta=1", **asked, rule=rule or "shrunk", baseline=False)
+            writable(methods, wanted=len({method.model for method in methods}))
         else:
             was = found.table
             if source is None and was.name != p.DEMO:

@@ -137,8 +137,10 @@ Target = Annotated[str | None, typer.Option(help="The column to predict.")]
 Positive = Annotated[str | None, typer.Option(help="The positive class; the rarer one if not given.")]
 METRIC = "What to optimise: f1, mcc, fbeta:beta=2 or another; an unknown name lists all."
 MetricSpec = Annotated[str, typer.Option(help=METRIC, autocompletion=metrics)]
-_MODELS = "Names such as linear,xgboost; all that are installed if not given."
-Models = Annotated[str | None, typer.Option("--models", "--model", help=_MODELS, autocompletion=models)]
+_MODELS = "Names such as linear,xgboost, or module:object of your own; all that are installed if not given."
+Models = Annotated[
+    list[str] | None, typer.Option("--models", "--model", metavar="NAMES", help=_MODELS, autocompletion=models)
+]
 _LOSSES = "Names such as bce,tangent; six common ones if not given."
 Losses = Annotated[str | None, typer.Option("--losses", "--loss", help=_LOSSES, autocompletion=losses)]
 Group = Annotated[str | None, typer.Option(help="Rows with the same value in this column stay together.")]

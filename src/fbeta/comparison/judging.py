@@ -134,11 +134,12 @@ def compared(
     *,
     margin: float = 0.01,
     test: str = "rows",
+    short: str = "",
     **made: Any,
 ) -> Comparison:
     """Set every method against the one that was fixed beforehand, and say which to take; `judged` is one per split.
 
-    `made`: how long it took, and on which machine.
+    `short`: what there was no time for. `made`: how long it took, and on which machine.
     """
     metric, methods, splits = plan.metric, plan.methods, plan.splits
     base = baseline_of(methods)
@@ -182,7 +183,7 @@ def compared(
         tuple(candidates.values()),
         baseline.name,
         winner.name,
-        verdict.recommendation,
+        f"{verdict.recommendation} {short}".rstrip(),
         seeds=len(splits),
         folds=plan.folds,
         choice=choice,

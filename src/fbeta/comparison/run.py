@@ -7,7 +7,7 @@ import math
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,18 +15,20 @@ from typing import Any
 import numpy as np
 import torch
 
+from fbeta import numerals
 from fbeta.artifact import Model
 from fbeta.comparison import parts
 from fbeta.comparison.choosing import better_constant, chosen, constant_name, simplest_first
 from fbeta.comparison.folder import Folder
 from fbeta.comparison.inference import TESTS, ByRows, Calls, JudgedRows
 from fbeta.comparison.judging import Judged, compared, decision_for, held_calls, judge
-from fbeta.comparison.methods import Method, Names, check
+from fbeta.comparison.methods import Method, ModelChoice, Names, check
 from fbeta.comparison.parts import Progress
 from fbeta.comparison.plan import Plan, versions
 from fbeta.comparison.result import Comparison
 from fbeta.comparison.verdict import BETTER, NO_SIGNAL, judged_together
 from fbeta.data import load_table, root
+from fbeta.learners.classifiers import Own, unwritten
 from fbeta.metrics import Metric, as_metric, title
 from fbeta.numerals import fixed
 from fbeta.spelling import did_you_mean, unknown
@@ -44,7 +46,7 @@ def compare(
     target: str | None = None,
     *,
     metric: Metric | str | Any = "fbeta:beta=1",
-    models: Names = None,
+    models: ModelChoice = None,
     losses: Names = None,
     splits: int = 5,
     folds: int = 5,
@@ -55,6 +57,7 @@ def compare(
     device: str = "cpu",
     folder: Path | str | None = None,
     jobs: int | None = 1,
+    minutes: float | None = None,
     train: bool = True,
     tick: Progress = lambda done, of: None,
     say: Callable[[str], None] = _aloud,
@@ -67,7 +70,9 @@ def compare(
     that is "undecided"; with "no signal", nothing is better than calling all rows positive, or none.
 
     - `data`: a `Table`, a data frame, a path, or the name of a set; `options` are those of `fbeta.data.load_table`.
-    - `models`, `losses`: names; the usual models that are installed, and six common losses, unless given.
+    - `models`, `losses`: names; the usual models that are installed, and six common losses, unless given. Models of
+      your own are a dict, ``{"mine": RandomForestClassifier(), "xgboost": None}``: anything with scikit-learn's `fit`,
+      and `predict_proba` or `decision_function`; None is the model that is known by the name.
     - `splits`: outer splits, five to a deal, in which every row is tested once; `seeds` is their old name.
     - `folds`: inner folds, shared by all methods. `rule`: how the cut is chosen.
     - `margin`: a difference of the metric that does not matter.
@@ -77,6 +82,8 @@ def compare(
       that share one divide the work.
     - `jobs`: processes to train in; None is as many as there are cores where the table is small. Other backends of
       joblib take over inside ``joblib.parallel_config(…)``.
+    - `minutes`: nothing is begun after that. All methods get one split before any gets two; what is left out is said,
+      and with a `folder` the next call goes on.
     - `train`: False takes the splits that the folder holds whole, and trains nothing.
     - `tick`: is told how many of how many epochs are done (a booster counts as ten). `say`: of what goes wrong.
 
@@ -94,30 +101,50 @@ def compare(
         raise unknown("test", test, TESTS)
     if not 0 < margin < math.inf:
         raise ValueError(f"margin must be a number above 0; got {margin!r}. It is a difference that does not matter.")
+    until = math.inf if minutes is None else minutes
+    if not until > 0:
+        raise ValueError(f"minutes must be a number above 0; got {minutes!r}.")
     goal, methods = check(metric, models, losses, rule=rule, device=device)
     table = data if isinstance(data, Table) else load_table(data, target, **options)
     plan = Plan.make(table, goal, methods, splits, folds, seed, rule)
     kept = None if folder is None else Folder(folder, say)
     if train:
-        scores = parts.train(plan, table, device=device, folder=kept, jobs=jobs, tick=tick)
+        scores = parts.train(plan, table, device=device, folder=kept, jobs=jobs, tick=tick, say=say, minutes=until)
     else:
-        there = ((part, kept.read(part)) for part in plan.parts) if kept is not None else ()
-        scores = ((part, found) for part, found in there if found is not None)
+        read = ((part, kept.read(part)) for part in plan.parts) if kept is not None else ()
+        scores = ((part, found) for part, found in read if found is not None)
     y = table.y.astype(np.int64)
     judged: dict[int, dict[Method, Judged]] = {k: {} for k in range(splits)}
     for part, found in scores:
         for loss, x in found.items():
             method = Method(part.model, loss)
             judged[part.split][method] = judge(x, y, plan.splits[part.split], goal, rule)
-    whole = {k: found for k, found in judged.items() if len(found) == len(methods)}
-    if not whole:
+    there = methods if minutes is None else _finished(methods, judged)
+    whole = {k: found for k, found in judged.items() if found.keys() >= set(there)}
+    if not whole or not there:
         raise ValueError("no split is finished by all methods yet; train first, or ask for fewer methods.")
-    finished = replace(plan, splits=tuple(plan.splits[k] for k in whole))
+    finished = replace(plan, methods=tuple(there), splits=tuple(plan.splits[k] for k in whole))
     version = torch.__version__.partition("+")[0]
     machine = f"{platform.machine()}, {torch.get_num_threads()} threads, torch {version}"
     seconds = time.perf_counter() - began
     made: dict[str, Any] = {"seconds": seconds, "machine": machine}
-    return compared(table, finished, list(whole.values()), margin=margin, test=test, **made)
+    short = _shortened(methods, there, splits, len(whole))
+    return compared(table, finished, list(whole.values()), margin=margin, test=test, short=short, **made)
+
+
+def _finished(methods: Sequence[Method], judged: Mapping[int, Mapping[Method, Judged]]) -> list[Method]:
+    """The methods that were finished on the split that most of them were finished on."""
+    most = max(judged.values(), key=len)
+    return [method for method in methods if method in most]
+
+
+def _shortened(methods: Sequence[Method], there: Sequence[Method], splits: int, judged: int) -> str:
+    """What time was too short for, in a sentence."""
+    without = [method.name for method in methods if method not in there]
+    if judged == splits and not without:
+        return ""
+    left = f", without {numerals.series(without)}" if without else ""
+    return f"The time was up: judged on {judged} of {splits} splits{left}; the same command goes on from here."
 
 
 def _check_options(call: Callable[..., Any], options: Mapping[str, Any]) -> None:
@@ -137,7 +164,7 @@ def fit(
     target: str | None = None,
     *,
     metric: Metric | str | Any = None,
-    models: Names = None,
+    models: ModelChoice = None,
     losses: Names = None,
     comparison: Comparison | None = None,
     folds: int | None = None,
@@ -155,7 +182,7 @@ def fit(
     - `models`, `losses`: what to train. Of several methods the simplest is kept whose out-of-fold score is within one
       standard error of the best.
     - `comparison`: take the method it advises instead, with its metric, rule, folds and roles of columns unless others
-      are given.
+      are given; `models` are then those that it was about, if some are your own.
     - `folds`: 5, for calibration, cut and early stopping. `rule`: how the cut is chosen, "shrunk".
     - `force`: fit even without a signal: where nothing is reliably better than calling all rows positive, or none.
     - `sha256`: of the file that the rows come from, to be kept in the model. `tick`: is told how far it is.
@@ -242,9 +269,16 @@ def digest_of_file(path: Path | str) -> str:
 
 
 def _asked(
-    comparison: Comparison, metric: Any, models: Any, losses: Any, rule: str | None, folds: int | None, force: bool
-) -> tuple[Any, str, str, str, int]:
-    if models or losses:
+    comparison: Comparison,
+    metric: Any,
+    models: ModelChoice,
+    losses: Any,
+    rule: str | None,
+    folds: int | None,
+    force: bool,
+) -> tuple[Any, ModelChoice, str, str, int]:
+    own = models if isinstance(models, Mapping) else {}
+    if losses or (models and not own):
         raise ValueError("a comparison says which method is fitted: leave models and losses out.")
     if metric is not None and as_metric(metric) != as_metric(comparison.metric):
         raise ValueError(
@@ -261,4 +295,6 @@ def _asked(
     except KeyError as error:
         raise ValueError("the comparison advises no method: compare again.") from error
     given = metric if metric is not None else comparison.metric
-    return given, best.model, best.loss, rule or best.rule, folds or comparison.folds or 5
+    if best.model not in own and best.loss in Own.losses:
+        raise ValueError(f"the comparison advises {best.model}, a model of your own. {unwritten(best.model)}")
+    return given, {best.model: own.get(best.model)}, best.loss, rule or best.rule, folds or comparison.folds or 5

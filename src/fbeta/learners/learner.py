@@ -208,6 +208,7 @@ class Learner(ABC):
     - `package`: what must be installed. `files`: those that hold one of its fitted models.
     - `rank`: how hard it is to beat as a rule; comparisons list the hardest last. `usual`: whether a comparison takes
       it where no models are named. `draws`: whether it learns from the rows that `Rows.draw` gives.
+    - `cached`: whether `settings` and the version of `package` say all that its results depend on.
     """
 
     registry: ClassVar[dict[str, "type[Learner]"]] = {}
@@ -219,6 +220,7 @@ class Learner(ABC):
     rank: ClassVar[int] = 0
     usual: ClassVar[bool] = True
     draws: ClassVar[bool] = False
+    cached: ClassVar[bool] = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -1,0 +1,314 @@
+"""Models of the reader's own: anything with scikit-learn's interface is compared as the others are."""
+
+import re
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+pytest.importorskip("sklearn")
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from fbeta import artifact, compare
+from fbeta.cli import app
+from fbeta.comparison import fit, parts
+from fbeta.comparison.methods import methods_for, writable
+from fbeta.comparison.plan import Plan
+from fbeta.learners import Goal, Rows, models
+from fbeta.learners.classifiers import Own
+from fbeta.metrics import FBeta
+from fbeta.tables.reading import read_frame
+
+ASKED = {"metric": "f1", "losses": "bce", "splits": 2, "folds": 3}
+
+
+def frame(rows=240):
+    """Positive where two numbers have one sign, which no line shows."""
+    chance = np.random.default_rng(0)
+    x = chance.normal(size=(rows, 2))
+    y = (x.prod(1) > 0) ^ (chance.random(rows) < 0.05)
+    return pl.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": np.where(y, "yes", "no")})
+
+
+@pytest.fixture(scope="module")
+def table():
+    return read_frame(frame(), "y", "yes", name="crossed")
+
+
+def rows_of(table):
+    X = table.features.to_numpy().astype(np.float32)
+    return Rows(X, table.y.astype(np.int64)[:, None], np.arange(len(X)) % 3)
+
+
+def test_a_model_of_ones_own_is_compared_with_those_by_name(table):
+    found = compare(table, models={"mine": SVC(random_state=0), "linear": None}, **ASKED)
+    assert [c.name for c in found.candidates] == ["mine, own", "linear, bce"]
+    assert (found.baseline, found.winner, found.verdict) == ("linear, bce", "mine, own", "better")
+    assert found.candidates[0].score.mean > 0.8
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LogisticRegression(),
+        LinearSVC(),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        RandomForestClassifier(5),
+    ],
+    ids=lambda x: type(x).__name__,
+)
+def test_scores_are_those_of_clones_that_did_not_see_the_row(table, estimator):
+    rows = rows_of(table)
+    (found,) = Own("mine", estimator).fit_folds(rows, Goal(FBeta(1)), ["own"], seed=3).values()
+    assert found.scores.shape == (len(rows.y), 1)
+    held = rows.fold == 1
+    by_hand = Own("mine", estimator).classifier(3).fit(rows.X[~held], rows.y[~held, 0])
+    if hasattr(by_hand, "predict_proba"):
+        p = by_hand.predict_proba(rows.X[held])[:, 1].clip(1e-9, 1 - 1e-9)
+        np.testing.assert_allclose(found.scores[held, 0], np.log(p / (1 - p)), rtol=1e-6, atol=1e-6)
+    else:
+        np.testing.assert_array_equal(found.scores[held, 0], by_hand.decision_function(rows.X[held]))
+    assert not hasattr(estimator, "classes_")  # the reader's own object stays as it was
+
+
+@pytest.mark.parametrize("name", ["hist-gradient-boosting", "catboost"])
+def test_boosters_by_name_are_their_own_classes(table, name):
+    if name == "catboost":
+        pytest.importorskip("catboost")
+    found = compare(table, models=[name, "linear"], **ASKED)
+    assert found.winner == f"{name}, bce"
+    assert found.candidate(found.winner).score.mean > 0.8
+    rows, learner = rows_of(table), models.get(name)
+    (fitted,) = learner.fit_folds(rows, Goal(FBeta(1)), ["bce"], seed=1).values()
+    p = learner.classifier(1).fit(rows.X, rows.y[:, 0]).predict_proba(rows.X)[:, 1]
+    np.testing.assert_allclose(1 / (1 + np.exp(-fitted.model(rows.X)[:, 0])), p, atol=1e-8)
+
+
+def test_resamplers_in_a_pipeline_change_learning_rows_only(table):
+    imblearn = pytest.importorskip("imblearn.pipeline")
+    from imblearn.under_sampling import RandomUnderSampler
+
+    seen = []
+
+    class Counts(DummyClassifier):
+        def fit(self, X, y, sample_weight=None):
+            seen.append(np.bincount(y))
+            return super().fit(X, y)
+
+    y = np.arange(240) % 8 == 0
+    rows = Rows(np.zeros((240, 2)), y[:, None].astype(int), np.arange(240) // 8 % 3)
+    own = Own("mine", imblearn.make_pipeline(RandomUnderSampler(), Counts()))
+    (found,) = own.fit_folds(rows, Goal(FBeta(1)), ["own"]).values()
+    assert [list(x) for x in seen] == [[20, 20], [20, 20], [20, 20], [30, 30]]
+    assert np.isfinite(found.scores).all()
+    assert len(found.scores) == 240
+
+
+def test_chance_comes_from_the_seed_of_the_split():
+    own = Own("mine", make_pipeline(FunctionTransformer(), RandomForestClassifier(5)))
+    assert own.classifier(7)[-1].random_state == 7
+    assert Own("mine", RandomForestClassifier(random_state=1)).classifier(7).random_state == 1
+
+
+def test_weights_reach_the_estimator_or_are_refused(table):
+    rows = rows_of(table)
+    weighted = Rows(rows.X, rows.y, rows.fold, np.where(rows.y[:, 0] == 1, 5.0, 1.0))
+    own = Own("mine", make_pipeline(StandardScaler(), LogisticRegression()))
+    one, other = (own.fit_folds(x, Goal(FBeta(1)), ["own"])["own"].scores for x in (rows, weighted))
+    assert (other > one + 0.5).all()
+
+    class Plain(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            return self
+
+        def predict_proba(self, X):
+            return np.full((len(X), 2), 0.5)
+
+    assert Own("mine", Plain()).fit_folds(rows, Goal(FBeta(1)), ["own"])["own"].scores.max() == 0
+    with pytest.raises(ValueError, match="mine fails: ValueError: it takes no weights of rows"):
+        Own("mine", Plain()).fit_folds(weighted, Goal(FBeta(1)), ["own"])
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        ({"mine": RandomForestRegressor()}, r"mine \(RandomForestRegressor\) is no classifier with fit"),
+        ({"mine": LogisticRegression}, r"mine is a class: give an object, LogisticRegression\(…\)"),
+        ({"mine": 3}, r"mine \(int\) is no classifier"),
+        ({"linear": LogisticRegression()}, "'linear' is the name of another model already"),
+        ({"over+mine": LogisticRegression()}, "is the name of another model"),
+        ({"a,b": LogisticRegression()}, "needs a name without a comma; got 'a,b'"),
+        ({"mine": None}, "Unknown model 'mine'"),
+        ([LogisticRegression()], "models are names; models of your own come with one"),
+        (LogisticRegression(), "models are names; models of your own come with one"),
+    ],
+)
+def test_what_is_no_model_is_said(models, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        methods_for(models, None, FBeta(1))
+
+
+def key(table, estimator):
+    return Plan.make(table, FBeta(1), methods_for({"mine": estimator}, None, FBeta(1)), 1, 2, 0).parts[0]
+
+
+def test_parts_are_kept_by_all_parameters(table, tmp_path):
+    pipe = make_pipeline(StandardScaler(), LogisticRegression())
+    same = make_pipeline(StandardScaler(), LogisticRegression())
+    other = make_pipeline(StandardScaler(), LogisticRegression(C=2.0))
+    assert key(table, pipe).key == key(table, same).key != key(table, other).key
+    assert key(table, pipe).key != key(table, LogisticRegression()).key
+    one, two = (compare(table, models={"mine": pipe}, folder=tmp_path, **ASKED) for _ in range(2))
+    assert one.candidates == two.candidates
+    assert len(list(tmp_path.glob("mine-own*.scores"))) == 2
+
+
+def test_what_a_parameter_does_not_say_is_never_kept(table, tmp_path):
+    class Mine(LogisticRegression):
+        pass
+
+    for estimator in (make_pipeline(FunctionTransformer(np.abs), LogisticRegression()), Mine()):
+        assert not Own("mine", estimator).cached
+        compare(table, models={"mine": estimator}, folder=tmp_path, **ASKED)
+    assert not list(tmp_path.glob("*.scores"))
+
+
+def test_processes_and_what_cannot_be_sent_to_them(table):
+    said = []
+
+    class Stays(LogisticRegression):
+        def __reduce__(self):
+            raise TypeError("it stays")
+
+    found = compare(table, models={"mine": Stays()}, jobs=2, say=said.append, **ASKED)
+    assert said == ["mine cannot be sent to other processes, so all is trained in this one."]
+    alone = compare(table, models={"mine": LogisticRegression()}, **ASKED)
+    assert [c.score for c in found.candidates] == [c.score for c in alone.candidates]
+
+
+def test_a_fit_stays_in_python(table, tmp_path):
+    model = fit(table, models={"mine": SVC(random_state=0)}, metric="f1", folds=3)
+    assert (model.decide(frame()) == frame()["y"].to_numpy()).mean() > 0.9
+    with pytest.raises(ValueError, match="mine cannot be written to a model file.*ThresholdClassifier"):
+        artifact.save(model, tmp_path / "m.fbeta")
+    methods = methods_for({"mine": SVC(), "linear": None}, "bce", FBeta(1))
+    assert writable(methods) == ["linear"]
+    found = compare(table, models={"mine": SVC(random_state=0), "linear": None}, **ASKED)
+    assert fit(table, comparison=found, models={"mine": SVC(random_state=0)}).name == "mine, own"
+    with pytest.raises(ValueError, match="advises mine, a model of your own"):
+        fit(table, comparison=found)
+
+
+def test_nothing_is_imported_because_a_file_names_it(table):
+    found = compare(table, models="linear", **ASKED)
+    (best,) = found.candidates
+    evil = replace(found, candidates=(replace(best, model="readers_evil:x"),))
+    with pytest.raises(ValueError, match="Unknown model 'readers_evil:x'"):
+        fit(table, comparison=evil, force=True)
+
+
+MODULE = """
+from sklearn.svm import SVC
+from sklearn.linear_model import Ridge
+mine = SVC(random_state=0)
+def made(): return SVC(random_state=0)
+def fails(): raise KeyError("x")
+ridge = Ridge()
+"""
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(x) for x in arguments])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "readers_own.py").write_text(MODULE)
+    (tmp_path / "readers_fault.py").write_text("import nothing_like_it")
+    frame().write_csv("rows.csv")
+    return tmp_path
+
+
+def test_command_imports_a_model(folder):
+    short = ["--target", "y", "--positive", "yes", "--losses", "bce", "--splits", 2, "--folds", 3, "--results", "kept"]
+    more = ["--models", "linear", "--model", "readers_own:mine", "--jobs", 1]
+    done = run("compare", "rows.csv", *short, *more)
+    assert done.exit_code == 0
+    assert "readers_own:mine, own" in done.output
+    again = run("compare", "rows.csv", *short, *more, "--fit", "m.fbeta", "--force")
+    assert again.exit_code == 0, again.output
+    said = " ".join(again.output.split())
+    assert "readers_own:mine cannot be written to a model file" in said
+    assert "Fitted instead: the best of linear." in said
+    assert artifact.load("m.fbeta").model == "linear"
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("readers_own:ridge", r"readers_own:ridge \(Ridge\) is no classifier"),
+        ("readers_own:min", "has no 'min'. Did you mean 'mine'?"),
+        ("readers_own:fails", r"fails\(\) without arguments fails: KeyError: 'x'"),
+        ("readers_fault:x", "cannot be imported: ModuleNotFoundError: No module named 'nothing_like_it'"),
+        ("not_there:x", "there is no module 'not_there' in"),
+    ],
+)
+def test_command_says_what_is_wrong_with_an_import(folder, spec, said):
+    done = run("compare", "rows.csv", "--target", "y", "--model", spec)
+    assert done.exit_code == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert re.search(said, done.stderr)
+
+
+def test_command_refuses_early_to_write_what_no_file_can_hold(folder):
+    for command in (["fit", "-o", "m.fbeta"], ["compare", "--fit", "m.fbeta"]):
+        done = run(command[0], "rows.csv", "--target", "y", "--model", "readers_own:made", *command[1:])
+        assert done.exit_code == 2
+        assert "readers_own:made cannot be written to a model file" in done.stderr
+
+
+# A budget of time
+
+
+def clock(monkeypatch):
+    """A minute goes by between any two looks at the clock."""
+    looks = iter(range(0, 10**6, 60))
+    monkeypatch.setattr(parts, "time", SimpleNamespace(monotonic=lambda: next(looks)))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "names", "judged"), [(1.5, ["linear, bce"], 1), (3.5, ["mine, own", "linear, bce"], 1), (4.5, [], 2)]
+)
+def test_minutes_are_kept_and_what_was_left_out_is_said(table, tmp_path, monkeypatch, minutes, names, judged):
+    own = {"mine": LogisticRegression(C=0.01), "linear": None}
+    asked = ASKED | {"splits": 3, "models": own}
+    clock(monkeypatch)
+    found = compare(table, folder=tmp_path, minutes=minutes, **asked)
+    assert ([c.name for c in found.candidates], found.seeds) == (names or ["mine, own", "linear, bce"], judged)
+    without = ", without mine, own" if len(names) == 1 else ""
+    assert f"The time was up: judged on {judged} of 3 splits{without}; the same" in found.recommendation
+    assert len(list(tmp_path.glob("*.scores"))) == int(minutes)
+    whole = compare(table, folder=tmp_path, minutes=1000, **asked)
+    assert whole.recommendation == compare(table, **asked).recommendation
+    assert [c.score for c in whole.candidates] == [c.score for c in compare(table, **asked).candidates]
+
+
+def test_no_time_at_all_is_said(table, monkeypatch):
+    clock(monkeypatch)
+    with pytest.raises(ValueError, match="no split is finished"):
+        compare(table, models="linear", minutes=0.5, **ASKED)
+    for minutes in (0, -1, float("nan")):
+        with pytest.raises(ValueError, match="minutes must be a number above 0"):
+            compare(table, models="linear", minutes=minutes, **ASKED)
