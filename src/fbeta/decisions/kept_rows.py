@@ -35,7 +35,7 @@ class KeptRows:
     def of(cls, scores: Vector, cuts: Sequence[Threshold], constraints: Mapping[str, Any]) -> Self | None:
         """The rows behind cuts of probabilities, whose scores were ``(n, K)``; None where there are none."""
         behind = [cut.evidence for cut in cuts if isinstance(cut.evidence, Evidence)]
-        asked = Constraints.read(constraints.get("subject_to"), constraints.get("budget"))
+        asked = Constraints.read(*(constraints.get(name) for name in ("subject_to", "budget", "confidence", "abstain")))
         if not behind or len(behind) < len(cuts):
             return None
         seen = tuple(zip(scores.min(0).tolist(), scores.max(0).tolist(), strict=True))
@@ -89,12 +89,15 @@ class KeptRows:
             "seen": [list(ends) for ends in self.seen],
             "subject_to": at_least,
             "budget": asked.budget,
+            "confidence": asked.confidence,
+            "abstain": asked.abstain,
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read `to_dict` back; ValueError for anything else."""
-        constraints = Constraints.read(dict(data["subject_to"]), data["budget"])
+        asked = dict(data["subject_to"]), data["budget"], data.get("confidence"), data.get("abstain")
+        constraints = Constraints.read(*asked)
         rows, seen = tuple(map(_read_rows, data["rows"])), tuple((float(a), float(b)) for a, b in data["seen"])
         if len(seen) != len(rows) or not all(-MOST <= a <= b <= MOST for a, b in seen):
             raise ValueError("the rows it kept have no range")

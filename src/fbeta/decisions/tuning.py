@@ -29,6 +29,8 @@ def tune(
     prevalence: Any = None,
     average: str = "macro",
     empty: float = 1.0,
+    confidence: float | None = None,
+    abstain: float | str | None = None,
 ) -> Threshold:
     r"""Find a cut for a metric; by default the exact best one: every distinct score is tried, after one sort.
 
@@ -47,6 +49,11 @@ def tune(
     - `average`: for several columns "macro" tunes each one for itself (prevalence and budget are each column's;
       `score` is the mean), "micro" all cuts together for the metric of the pooled counts; "samples" finds one cut
       of all columns for the mean of the scores that rows have by themselves (always "exact", see `cut_rows`).
+    - `confidence`: `subject_to` holds in the population with this confidence, not just on these rows: see `Share`.
+      Metrics that are shares of rows can be promised: recall, precision, specificity, accuracy, Jaccard, F₁; each
+      column has a promise of its own. If nothing can be promised, the error says what can.
+    - `abstain`: a person decides at most this share of the rows, those between two cuts for which the metric of the
+      others is highest; "promise" hands over as few as the promise needs. See `Threshold.outcome`.
     - `empty`: what a row without positives scores if nothing is called in it ("samples" only).
 
     Shape: `scores`, `target`, `weight` ``(n,)``, or ``(n, K)`` for K columns (weight also ``(n,)``).
@@ -61,12 +68,12 @@ def tune(
     Reference: [lipton2014]
     """
     chosen, goal = as_rule(rule), as_metric(metric)
-    constraints = Constraints.read(subject_to, budget)
+    constraints = Constraints.read(subject_to, budget, confidence, abstain)
     if average == "samples":
         if constraints or prevalence is not None or str(chosen) != "exact":
             raise ValueError(
                 "average='samples' finds the best cut for the mean of row scores: it takes no subject_to, budget, "
-                "prevalence or other rule; use average='macro' or 'micro' for these."
+                "prevalence, abstain or other rule; use average='macro' or 'micro' for these."
             )
         return cut_rows(scores, target, goal, weight, kind=kind, empty=empty)
     if average not in ("macro", "micro"):
@@ -79,6 +86,8 @@ def tune(
     if not several:
         return chosen.threshold(Problem.read(columns[0], goal, constraints, prevalence))
     if average == "micro":
+        if confidence is not None or abstain is not None:
+            raise ValueError("confidence and abstain are about single columns; use average='macro'.")
         if prevalence is not None:
             raise ValueError("Pooled columns have no one prevalence to move to; use average='macro'.")
         return _pooled([Problem(c, c, goal) for c in columns], chosen, constraints)

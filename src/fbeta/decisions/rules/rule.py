@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from fbeta.decisions.abstention import Asking, best_ends, decided
 from fbeta.decisions.interval import Evidence
 from fbeta.decisions.problem import Constraints, Problem
-from fbeta.decisions.steps import score_cells
+from fbeta.decisions.steps import Steps, score_cells
 from fbeta.decisions.threshold import Threshold
 from fbeta.metrics import Confusion
 from fbeta.spelling import read_options, register, unknown
@@ -52,10 +53,14 @@ class Rule(ABC):
 
     def threshold(self, problem: Problem, cut: float | None = None) -> Threshold:
         """Choose a cut (or take one that was chosen): its counts, its score, and what speaks against it."""
-        steps = problem.steps
-        cut = steps.snap(self.choose(problem) if cut is None else cut)
-        i = steps.index(cut)
-        counts = Confusion(*map(float, steps.confusion(i)))
+        steps, low = problem.steps, None
+        if cut is None and problem.constraints.abstain is not None:
+            i, low = best_ends(problem, self.counts(problem))
+            cut = steps.cut(i)
+        else:
+            cut = steps.snap(self.choose(problem) if cut is None else cut)
+            i = steps.index(cut)
+        counts = Confusion(*map(float, decided(steps, i, i if low is None else low)))
         return Threshold(
             cut,
             float(score_cells(problem.metric, counts)),
@@ -66,8 +71,14 @@ class Rule(ABC):
             counts=counts,
             prevalence=problem.prevalence,
             warning=problem.warning(i, str(self)),
-            evidence=Evidence.of(problem, i, self.follows(problem)),
+            evidence=Evidence.of(problem, i, self.follows(problem), low),
+            promise=problem.constraints.promise,
+            asking=None if low is None else Asking.of(steps, i, low),
         )
+
+    def counts(self, problem: Problem) -> Steps:
+        """The counts that rows for a person are chosen by: those of the rows."""
+        return problem.steps
 
     def __str__(self) -> str:
         """Write the spec that `as_rule` reads: the name, and options that are not the default."""

@@ -1,7 +1,7 @@
 """The rule "shrunk": between the exact cut and the plug-in."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.rules.exact import Exact
 from fbeta.decisions.rules.plugin import Plugin
 from fbeta.decisions.rules.rule import Rule
+from fbeta.decisions.steps import Steps
 
 #: The smallest probability that a finite cut is told apart from 0 at.
 TINY = 1e-300
@@ -59,6 +60,11 @@ class Shrunk(Rule):
         exact = Exact().choose_together(problems, constraints)
         plugin = Plugin(self.calibrate).choose_together(problems, constraints)
         return [self._between(*each) for each in zip(problems, exact, plugin, strict=True)]
+
+    def counts(self, problem: Problem) -> Steps:
+        """Between the counts of the rows and those that probabilities lead us to expect."""
+        seen, expected, w = problem.steps, Plugin(self.calibrate).counts(problem), self.follows(problem)
+        return replace(seen, tp=w * seen.tp + (1 - w) * expected.tp, fp=w * seen.fp + (1 - w) * expected.fp)
 
     def follows(self, problem: Problem) -> float:
         """The weight of the exact cut."""
