@@ -4,11 +4,12 @@
     python benchmarks/decisions.py rules FOLDER
     python benchmarks/decisions.py rows FOLDER      # every set of labels in FOLDER: NAME.npz with X and Y
     python benchmarks/decisions.py maps             # made maps and photos that come with scikit-learn
+    python benchmarks/decisions.py promises         # scores of a known population
     python benchmarks/decisions.py page             # write the pages and docs/cuts.md again from the numbers
 
 A part is a module that measures, renders a page and says in a few lines what the documents quote. Sources are the
 units: tables made from the same rows count once, and intervals are Student's t over sources. Numbers are kept in
-benchmarks/results/decisions-PART.json, the page beside it, unless `--dry`. With QuaPy or rankseg installed they
+benchmarks/results/decisions-PART.json, the page beside it, unless `--dry`. With QuaPy, rankseg or MAPIE installed they
 are measured on the same rows.
 """
 
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import decisions_maps
+import decisions_promises
 import decisions_rows
 import decisions_rules
 import decisions_shift
@@ -27,6 +29,9 @@ import doc_block
 
 RESULTS = Path(__file__).parent / "results"
 PARTS = {"shift": decisions_shift, "rules": decisions_rules, "rows": decisions_rows, "maps": decisions_maps}
+PARTS |= {"promises": decisions_promises}
+#: What needs no folder of tables.
+ALONE = ("maps", "promises")
 
 
 def keep(part: str, result: dict[str, Any]) -> None:
@@ -52,7 +57,7 @@ def main() -> None:
         for path in RESULTS.glob("decisions-*.json"):
             keep(path.stem.removeprefix("decisions-"), json.loads(path.read_text()))
         return
-    if given.folder is None and given.part != "maps":
+    if given.folder is None and given.part not in ALONE:
         parser.error("name the folder with the tables")
     result = PARTS[given.part].measure(given.folder, given.rows, given.repeats, given.cache, given.jobs)
     print("\n".join(PARTS[given.part].render(result)))

@@ -191,6 +191,9 @@ class Trial:
 
     def _instead(self, rows: Steps, meet: Callable[[list[NDArray[np.bool_]]], bool]) -> str:
         asked, n1 = series([str(share) for share in self.shares]), rows.positives
+        if min(n1, rows.negatives) == 0:
+            lacking = "positives" if n1 == 0 else "negatives"
+            return f"No cut can promise {asked}: there are no {lacking} among the rows; bring rows of both classes."
         there = f"{n1:,.0f} positive{'s' * (n1 != 1)} among {rows.called[-1]:,} rows"
         said = [f"No cut can promise {asked} with {100 * self.confidence:g} % confidence on {there}."]
         for k, share in enumerate(self.shares):
