@@ -6,9 +6,12 @@ mean 1.8, negatives with mean 0, and one row in ten is positive.
 
 from __future__ import annotations
 
+import importlib
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +21,9 @@ from scipy.stats import beta, norm
 
 from fbeta import tune
 
-try:
-    from mapie.risk_control import BinaryClassificationController, BinaryRisk, precision
-    from mapie.risk_control.fwer_control import FWERFixedSequenceTesting
-except ImportError:
-    BinaryClassificationController = None
+control: Any = None
+with suppress(ImportError):
+    control = importlib.import_module("mapie.risk_control")
 
 SHARE, APART, CONFIDENCE = 0.1, 1.8, 0.95
 DRAWS, MAPIE_DRAWS = 2000, 200
@@ -41,6 +42,10 @@ ASKED = (1000, {"recall": 0.8, "precision": 0.5})
 PAIRS, STARTS = 20, 10
 OURS, PLAIN = "fbeta", "plain constraint"
 LARGE = 10_000_000
+
+
+#: Probabilities, targets, what is asked and the metric; a cut, if anything can be promised.
+Way = Callable[[Floats, Any, Mapping[str, float], str], float | None]
 
 
 def draw(rows: int, seed: int) -> tuple[Floats, Any]:
@@ -76,7 +81,7 @@ def plain(p: Floats, y: Any, asked: Mapping[str, float], metric: str) -> float |
         return None
 
 
-def mapie(method: str) -> Callable[[Floats, Any, Mapping[str, float], str], float | None]:
+def mapie(method: str) -> Way:
     """The controller's cut on its grid of 100; cuts are in the order that suits the promise, from the safe end."""
 
     def found(p: Floats, y: Any, asked: Mapping[str, float], metric: str) -> float | None:
@@ -86,11 +91,11 @@ def mapie(method: str) -> Callable[[Floats, Any, Mapping[str, float], str], floa
         how: Any = method
         if method == "fixed_sequence":
             grid = grid if names == ["recall"] else grid[::-1]
-            how = method if names == ["recall"] else FWERFixedSequenceTesting(n_starts=STARTS)
+            how = method if names == ["recall"] else control.fwer_control.FWERFixedSequenceTesting(n_starts=STARTS)
         choose = {"f1": "precision"}.get(metric, metric)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            made = BinaryClassificationController(
+            made = control.BinaryClassificationController(
                 lambda x: np.c_[1 - x[:, 0], x[:, 0]],
                 names if several else names[0],
                 levels if several else levels[0],
@@ -131,8 +136,8 @@ def compared(name: str) -> dict[str, Any]:
     """All ways to a cut on the same draws."""
     positives, asked, metric = CASES[name]
     rows = round(positives / SHARE)
-    ways = {OURS: (ours, DRAWS), PLAIN: (plain, MAPIE_DRAWS)}
-    if BinaryClassificationController is not None:
+    ways: dict[str, tuple[Way, int]] = {OURS: (ours, DRAWS), PLAIN: (plain, MAPIE_DRAWS)}
+    if control is not None:
         ways["MAPIE, default"] = mapie("bonferroni_holm"), MAPIE_DRAWS
         if len(asked) == 1:  # it refuses sequences for more
             ways["MAPIE, fixed sequence"] = mapie("fixed_sequence"), MAPIE_DRAWS
@@ -154,7 +159,8 @@ def compared(name: str) -> dict[str, Any]:
 def asked_of_a_person() -> dict[str, Any]:
     """Rows that a person decides, so that two promises hold: their share, and how often a promise was broken."""
     positives, asked = ASKED
-    rows, ends = round(positives / SHARE), {OURS: [], "MAPIE, default": []}
+    rows = round(positives / SHARE)
+    ends: dict[str, list[tuple[float, float] | None]] = {OURS: [], "MAPIE, default": []}
     levels = np.linspace(0.02, 0.7, PAIRS)
     pairs = np.array([(low, high) for low in levels for high in levels if low <= high])
 
@@ -165,17 +171,17 @@ def asked_of_a_person() -> dict[str, Any]:
         p, y = draw(rows, seed)
         try:
             cut = tune(p, y, "f1", subject_to=asked, confidence=CONFIDENCE, abstain="promise")
-            ends[OURS].append((cut.asking.start, float(cut.value)))
+            ends[OURS].append((cut.asking.start if cut.asking else float(cut.value), float(cut.value)))
         except ValueError:
             ends[OURS].append(None)
-        if BinaryClassificationController is None or seed >= MAPIE_DRAWS // 4:
+        if control is None or seed >= MAPIE_DRAWS // 4:
             continue
-        missed = BinaryRisk(lambda y, d: d.ravel() != 0, lambda y, d: y.ravel() == 1, higher_is_better=True)
+        missed = control.BinaryRisk(lambda y, d: d.ravel() != 0, lambda y, d: y.ravel() == 1, higher_is_better=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            made = BinaryClassificationController(
+            made = control.BinaryClassificationController(
                 decide,
-                [missed, precision],
+                [missed, control.precision],
                 [asked["recall"], asked["precision"]],
                 confidence_level=CONFIDENCE,
                 best_predict_param_choice="abstention_rate",
@@ -183,7 +189,7 @@ def asked_of_a_person() -> dict[str, Any]:
             )
             made.calibrate(p[:, None], y.astype(int))
         best = made.best_predict_param
-        ends["MAPIE, default"].append(None if best is None else tuple(map(float, best)))
+        ends["MAPIE, default"].append(None if best is None else (float(best[0]), float(best[1])))
     found = {}
     for way, each in ends.items():
         if not each:
@@ -211,7 +217,7 @@ def by_a_sample() -> dict[str, Any]:
     for seed in range(DRAWS):
         p, y = draw(6000, seed)
         cut = float(tune(p, y, "precision", subject_to={"recall": 0.8}, confidence=0.9).value)
-        wrong += population(cut)["recall"] < 0.8, 1 - np.searchsorted(held, cut) / held.size < 0.8
+        wrong += np.array([population(cut)["recall"], 1 - np.searchsorted(held, cut) / held.size]) < 0.8
     return {"draws": DRAWS, "by_formula": wrong[0] / DRAWS, "by_sample": wrong[1] / DRAWS}
 
 
@@ -234,7 +240,7 @@ def times(seconds: Callable[[], float] = time.perf_counter) -> dict[str, float]:
         "both": {"subject_to": {"recall": 0.8, "precision": 0.3}, "confidence": CONFIDENCE},
         "abstain": {"abstain": 0.05},
     }
-    return {name: taken(lambda how=how: tune(p, y, "f1", **how)) / sort for name, how in asked.items()}
+    return {name: taken(partial(tune, p, y, "f1", **how)) / sort for name, how in asked.items()}
 
 
 def measure(folder: Path | None, rows: int, repeats: int, cache: Path | None, jobs: int) -> dict[str, Any]:
@@ -270,15 +276,15 @@ def render(result: dict[str, Any]) -> list[str]:
         f"(Bonferroni–Holm) and fixed sequences from the safe end (for precision with {STARTS} starts; it has none for "
         "two promises). `useful` is the mean of the other score over all draws (precision where recall is promised, "
         "recall where precision is, F₁ where both are); a draw without a promise counts as 'all called' where recall "
-        "is promised alone, else as 'nothing called'. `python benchmarks/decisions.py promises`",
+        "is promised alone, else as 'nothing called'. `fbeta above` compares `useful` on the same draws. "
+        "`python benchmarks/decisions.py promises`",
         "",
     ]
     for name, case in result["cases"].items():
         lines += [
             f"### {name}, about {case['positives']:,} positives",
             "",
-            "| | draws | given | broken (95 % interval) | mean recall | mean precision | useful | fbeta above, same draws "
-            "|",
+            "| | draws | given | broken (95 % interval) | mean recall | mean precision | useful | fbeta above |",
             "|---|---|---|---|---|---|---|---|",
         ]
         for way, x in case["ways"].items():
@@ -294,7 +300,7 @@ def render(result: dict[str, Any]) -> list[str]:
         f"{handed['positives']:,} positives",
         "",
         "No single cut keeps both. `abstain='promise'` hands over the fewest rows; positives that a person sees are "
-        f"not missed. MAPIE tries {PAIRS * (PAIRS + 1) // 2} pairs of thresholds, with that recall as a risk of its own.",
+        f"not missed. MAPIE tries {PAIRS * (PAIRS + 1) // 2} pairs of thresholds, with that recall as its own risk.",
         "",
         "| | draws | given | broken | rows handed over |",
         "|---|---|---|---|---|",
@@ -326,8 +332,8 @@ def summary(result: dict[str, Any]) -> str:
     worst = max(case["ways"][OURS]["broken"] for case in cases.values())
     lines = [
         f"Known population, {DRAWS:,} draws per case, {100 * CONFIDENCE:g} % confidence: a promise is broken in at "
-        f"most {percent(worst)} of draws. `useful`: the other score (precision, recall, or F₁ where both are promised), "
-        f"mean over draws; MAPIE on the first {MAPIE_DRAWS}.",
+        f"most {percent(worst)} of draws. `useful`: the other score (precision, recall, or F₁ where both are "
+        f"promised), mean over draws; MAPIE on the first {MAPIE_DRAWS}.",
         "",
         "| promise (positives) | broken | useful | MAPIE, default: broken, useful | MAPIE, fixed sequence: broken, "
         "useful | constraint on the rows: broken |",

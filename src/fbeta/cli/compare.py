@@ -20,6 +20,8 @@ def compare(
     seeds: Annotated[int, typer.Option(min=1, help="Splits into rows to learn from and rows to judge by.")] = 5,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the rows to learn from, for the cut.")] = 5,
     rule: p.RuleSpec = "shrunk",
+    subject_to: p.SubjectTo = None,
+    confidence: p.Confidence = None,
     group: p.Group = None,
     time: p.Time = None,
     drop: p.Drop = None,
@@ -42,6 +44,7 @@ def compare(
         from rich.console import Console
 
         from fbeta import comparison, report
+        from fbeta.comparison.promised import check_limits
         from fbeta.comparison.run import usual_folder
         from fbeta.report.console import progress
         from fbeta.writing import check_outputs
@@ -50,13 +53,14 @@ def compare(
         asked: dict[str, Any] = {"metric": metric, "rule": rule, "device": device}
         asked |= {"models": p.names(models), "losses": p.names(losses)}
         comparison.check(**asked)
+        limits = check_limits(**p.constraints(subject_to, confidence, None))
         console = Console(stderr=as_json)
         table = p.table(source, target=target, positive=positive, drop=p.columns(drop), group=group, time=time)
         p.notes(console, table.notes)
         with progress("training", "epochs") as tick:
             folder = results or usual_folder(table)
             how: dict[str, Any] = {"seeds": seeds, "folds": folds, "seed": seed, "folder": folder, "jobs": jobs}
-            found = comparison.compare(table, **asked, **how, tick=tick, say=partial(say, err=True))
+            found = comparison.compare(table, **asked, **how, **limits, tick=tick, say=partial(say, err=True))
         if html is not None:
             report.write(found, html)
         if as_json:
@@ -67,5 +71,5 @@ def compare(
         if html is not None:
             say(f"Written: {html}", err=as_json)
         if fit is not None:
-            model = p.fitted(table, fit, comparison=found, seed=seed, device=device)
+            model = p.fitted(table, fit, comparison=found, seed=seed, device=device, **limits)
             say("", *model.summary().split("\n"), p.next_step(fit), err=as_json)

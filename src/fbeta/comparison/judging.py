@@ -48,10 +48,10 @@ class Judged(NamedTuple):
     target: NDArray[np.bool_]
 
 
-def judge(scores: SplitScores, y: NDArray[np.int64], split: Split, metric: Metric, rule: str) -> Judged:
-    """Decide as the out-of-fold rows say, and count the test rows."""
+def judge(scores: SplitScores, y: NDArray[np.int64], split: Split, metric: Metric, rule: str, **limits: Any) -> Judged:
+    """Decide as the out-of-fold rows say, and count the test rows; `limits` are `subject_to` and `confidence`."""
     inner, truth = y[split.train], y[split.test]
-    decision = decision_for(scores.inner, inner, scores.calibration, metric, rule)
+    decision = decision_for(scores.inner, inner, scores.calibration, metric, rule, **limits)
     probability, decided = decision.probability(scores.outer), decision.decide(scores.outer)
     counts = Confusion.from_predictions(decided * 1.0, truth)
     half = Confusion.from_predictions((scores.outer >= 0) * 1.0, truth)
@@ -61,7 +61,7 @@ def judge(scores: SplitScores, y: NDArray[np.int64], split: Split, metric: Metri
         at_half=float(score_cells(metric, half)),
         cut=float(decision.cut.value),
         **{name: float(count) for name, count in asdict(counts).items()},
-        inner=held_score(scores.inner, inner, split.fold, scores.calibration, metric, rule),
+        inner=held_score(scores.inner, inner, split.fold, scores.calibration, metric, rule, limits.get("subject_to")),
         brier=float(np.mean((probability - truth) ** 2)),
         seconds=scores.seconds,
         epochs=scores.rounds,
@@ -73,19 +73,36 @@ def judge(scores: SplitScores, y: NDArray[np.int64], split: Split, metric: Metri
 Known = tuple[Platt, ...] | None
 
 
-def decision_for(scores: Array, y: NDArray[np.int64], known: Known, metric: Metric, rule: str) -> Decision:
+def decision_for(
+    scores: Array, y: NDArray[np.int64], known: Known, metric: Metric, rule: str, **limits: Any
+) -> Decision:
     """How a method decides: its loss may imply probabilities, else these out-of-fold rows calibrate its scores."""
-    return Decision.fit(scores, y, metric, kind="logit", rule=rule, calibration=known or "auto")
+    return Decision.fit(scores, y, metric, kind="logit", rule=rule, calibration=known or "auto", **limits)
 
 
 def held_score(
-    scores: Array, y: NDArray[np.int64], fold: NDArray[np.int64], known: Known, metric: Metric, rule: str
+    scores: Array,
+    y: NDArray[np.int64],
+    fold: NDArray[np.int64],
+    known: Known,
+    metric: Metric,
+    rule: str,
+    subject_to: Mapping[Any, float] | None = None,
 ) -> float:
-    """The score of out-of-fold rows, each fold decided as the others say: a cut of the same rows is optimistic."""
+    """The score of out-of-fold rows, each fold decided as the others say: a cut of the same rows is optimistic.
+
+    Methods are chosen by it, so constraints hold on the rows of the cut alone: a promise takes all rows. It is NaN
+    where no cut meets them.
+    """
     called = np.zeros(len(y), dtype=bool)
     for f in np.unique(fold):
         mine = fold == f
-        decision = decision_for(scores[~mine], y[~mine], known, metric, rule)
+        try:
+            decision = decision_for(scores[~mine], y[~mine], known, metric, rule, subject_to=subject_to)
+        except ValueError:
+            if subject_to is None:
+                raise
+            return math.nan
         called[mine] = decision.decide(scores[mine])
     return float(score_cells(metric, Confusion.from_predictions(called * 1.0, y)))
 

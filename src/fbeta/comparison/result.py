@@ -136,7 +136,8 @@ class Choice:
 class Comparison:
     """All methods on one table: the baseline was fixed beforehand, the winner chosen on inner rows.
 
-    `advised` is the method that the recommendation leaves one with: the winner, or the baseline.
+    `advised` is the method that the recommendation leaves one with: the winner, or the baseline. `promise` says what
+    was asked of every cut, and what it is on test rows.
 
     >>> table = TableFacts("fraud", "is_fraud", "1", 1000, 20, 5)
     >>> comparison = Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run.")
@@ -158,6 +159,7 @@ class Comparison:
     machine: str = ""
     choice: Choice | None = None
     advised: str = ""
+    promise: str = ""
     version: int = VERSION
 
     def candidate(self, name: str) -> Candidate:

@@ -21,6 +21,7 @@ from fbeta.comparison.judging import Judged, compared, decision_for, held_score,
 from fbeta.comparison.methods import Method, Names, check
 from fbeta.comparison.parts import Progress
 from fbeta.comparison.plan import Plan, versions
+from fbeta.comparison.promised import check_limits, for_one_of, told
 from fbeta.comparison.result import Comparison
 from fbeta.data import load_table, root
 from fbeta.metrics import Metric, as_metric, title
@@ -44,6 +45,8 @@ def compare(
     seeds: int = 5,
     folds: int = 5,
     rule: str = "shrunk",
+    subject_to: Mapping[Any, float] | None = None,
+    confidence: float | None = None,
     seed: int = 0,
     device: str = "cpu",
     folder: Path | str | None = None,
@@ -58,6 +61,7 @@ def compare(
     - `data`: a `Table`, a data frame, a path, or the name of a set; `options` are those of `fbeta.data.load_table`.
     - `models`, `losses`: names; the usual models that are installed, and six common losses, unless given.
     - `seeds`: outer splits. `folds`: inner folds, shared by all methods. `rule`: how the cut is chosen.
+    - `subject_to`, `confidence`: what every cut must reach, on its rows or as a promise: see `tune`.
     - `folder`: keeps finished parts, so that a killed comparison goes on and ends with the same numbers; processes
       that share one divide the work.
     - `jobs`: processes to train in; None is as many as there are cores where the table is small. Other backends of
@@ -75,6 +79,7 @@ def compare(
     began = time.perf_counter()
     _check_options(compare, options)
     goal, methods = check(metric, models, losses, rule=rule, device=device)
+    limits = check_limits(subject_to, confidence)
     table = data if isinstance(data, Table) else load_table(data, target, **options)
     plan = Plan.make(table, goal, methods, seeds, folds, seed, rule)
     kept = None if folder is None else Folder(folder, say)
@@ -88,7 +93,12 @@ def compare(
     for part, found in scores:
         for loss, x in found.items():
             method = Method(part.model, loss)
-            judged[part.split][method] = judge(x, y, plan.splits[part.split], goal, rule)
+            try:
+                judged[part.split][method] = judge(x, y, plan.splits[part.split], goal, rule, **limits)
+            except ValueError as error:
+                if not limits:
+                    raise
+                raise ValueError(f"{method.name}, split {part.split + 1}: {error}") from error
     whole = {k: found for k, found in judged.items() if len(found) == len(methods)}
     if not whole:
         raise ValueError("no split is finished by all methods yet; train first, or ask for fewer methods.")
@@ -96,7 +106,8 @@ def compare(
     version = torch.__version__.partition("+")[0]
     machine = f"{platform.machine()}, {torch.get_num_threads()} threads, torch {version}"
     seconds = time.perf_counter() - began
-    return compared(table, finished, list(whole.values()), seconds=seconds, machine=machine)
+    result = compared(table, finished, list(whole.values()), seconds=seconds, machine=machine)
+    return replace(result, promise=told(result, limits))
 
 
 def _check_options(call: Callable[..., Any], options: Mapping[str, Any]) -> None:
@@ -121,6 +132,9 @@ def fit(
     comparison: Comparison | None = None,
     folds: int | None = None,
     rule: str | None = None,
+    subject_to: Mapping[Any, float] | None = None,
+    confidence: float | None = None,
+    abstain: float | str | None = None,
     seed: int = 0,
     device: str = "cpu",
     sha256: str = "",
@@ -134,6 +148,8 @@ def fit(
     - `comparison`: take the method it advises instead, with its metric, rule, folds and roles of columns unless others
       are given.
     - `folds`: 5, for calibration, cut and early stopping. `rule`: how the cut is chosen, "shrunk".
+    - `subject_to`, `confidence`, `abstain`: what the cut must reach, and the rows for a person: see `tune`. Where the
+      best of several methods is kept, each must promise more, so that the promise holds for the one that is.
     - `sha256`: of the file that the rows come from, to be kept in the model. `tick`: is told how far it is.
 
     >>> model = fit("breast-cancer", metric="fbeta:beta=2", models="linear", losses="tangent", folds=2)
@@ -142,6 +158,7 @@ def fit(
     """
     began = time.perf_counter()
     _check_options(fit, options)
+    limits = check_limits(subject_to, confidence, abstain)
     if comparison is not None:
         metric, models, losses, rule, folds = _asked(comparison, metric, models, losses, rule, folds)
         options = comparison.reading(target=target, **options)
@@ -159,7 +176,7 @@ def fit(
     scores = parts.train(plan, table, device=device, tick=tick)
     found = {Method(part.model, loss): x for part, of_part in scores for loss, x in of_part.items()}
     held = {
-        method: known(held_score(found[method].inner, y, fold, found[method].calibration, goal, rule))
+        method: known(held_score(found[method].inner, y, fold, found[method].calibration, goal, rule, subject_to))
         for method in methods
         if found[method].fitted is not None
     }
@@ -171,7 +188,7 @@ def fit(
     method = max(held, key=held.__getitem__)
     trained = found[method]
     assert trained.fitted is not None
-    decision = decision_for(trained.inner, y, trained.calibration, goal, rule)
+    decision = decision_for(trained.inner, y, trained.calibration, goal, rule, **for_one_of(methods, limits))
     about = {
         "data": table.name,
         "sha256": sha256,

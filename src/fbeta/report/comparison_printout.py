@@ -45,7 +45,8 @@ def terminal(comparison: Comparison) -> RenderableType:
         parts += ["", *map(indented, remarks)]
     tests = method_rows.p_value_note(comparison)
     note = f"{method_rows.protocol(comparison)}{f' p: {tests}.' if tests else ''}"
-    return Group(*parts, "", plain(comparison.recommendation, "bold"), plain(note, "dim"))
+    promise = [plain(comparison.promise)] if comparison.promise else []
+    return Group(*parts, "", plain(comparison.recommendation, "bold"), *promise, plain(note, "dim"))
 
 
 @dataclass(frozen=True)
