@@ -165,16 +165,20 @@ def best_ends(problem: Problem, steps: Steps) -> tuple[int, int]:
     def values(high: NDArray[np.intp], low: NDArray[np.intp]) -> Vector:
         found = np.empty(high.size)
         for k in range(0, high.size, BLOCK):
-            at = slice(k, k + BLOCK)
-            found[at] = score_cells(problem.metric, decided(steps, high[at], low[at]))
-            seen = decided(problem.steps, high[at], low[at])
-            found[at] = np.where(problem.constraints.kept(seen), found[at], -np.inf)
-        if ends is not None:
-            found = np.where(ends.high[high] & ends.low[low], found, -np.inf)
-        return np.where(np.isnan(found), -np.inf, found)
+            at = high[k : k + BLOCK], low[k : k + BLOCK]
+            part = score_cells(problem.metric, decided(steps, *at))
+            sound = ~np.isnan(part)
+            if problem.constraints.at_least:
+                sound &= problem.constraints.kept(decided(problem.steps, *at))
+            if ends is not None:
+                sound &= ends.high[at[0]] & ends.low[at[1]]
+            found[k : k + BLOCK] = np.where(sound, part, -np.inf)
+        return found
 
-    last = np.searchsorted(called, called + most, side="right") - 1
-    first = np.searchsorted(called, called - most, side="left")
+    # With no ties a cut calls as many rows as its number says.
+    last = np.minimum(places + most, places[-1])
+    if called[-1] != places[-1]:
+        last = np.searchsorted(called, called + most, side="right") - 1
     none, wide = values(places, places), values(places, last)
     chosen: tuple[float, int, int] = (-np.inf, 0, 0)
     for start, found in ((places, none), (last, wide)):
@@ -184,7 +188,7 @@ def best_ends(problem: Problem, steps: Steps) -> tuple[int, int]:
             lows = np.arange(high, last[high] + 1)
             by_low = values(np.full(lows.size, high), lows)
             low = int(lows[np.argmax(by_low)])
-            highs = np.arange(low, first[low] - 1, -1)
+            highs = np.arange(low, np.searchsorted(called, called[low] - most) - 1, -1)
             by_high = values(highs, np.full(highs.size, low))
             high = int(highs[np.argmax(by_high)])
             if by_high.max() <= score:

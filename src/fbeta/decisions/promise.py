@@ -235,17 +235,16 @@ class Trial:
 
 def counted(steps: Steps) -> Steps:
     """The rows behind counts; a weight must be the same for all rows of a class, or no promise can be made."""
-    (hits, misses), total = steps.rows_per_weight, steps.called[-1]
-    tp, fp = steps.tp * hits, steps.fp * misses
-    whole = np.rint(tp), np.rint(fp)
-    if max(np.abs(a - b).max() for a, b in zip((tp, fp), whole, strict=True)) > 1e-6 * max(1, total) ** 0.5 or any(
-        whole[0] + whole[1] != steps.called
-    ):
+    hits, misses = steps.rows_per_weight
+    tp, fp = (x if per == 1 else np.rint(x * per) for x, per in ((steps.tp, hits), (steps.fp, misses)))
+    close = all(np.allclose(x * per, y) for x, per, y in ((steps.tp, hits, tp), (steps.fp, misses, fp)) if per != 1)
+    # Whole where all targets are 0 or 1; as many as there are rows where all weights of a class are one number.
+    if not (close and np.array_equal(tp + fp, steps.called) and np.array_equal(np.floor(tp), tp)):
         raise ValueError(
             "A promise counts rows: it takes no weights that differ within a class, and no targets between 0 and 1; "
             "leave out the weights, or confidence."
         )
-    return Steps(steps.scores, *whole, steps.called, dtype=steps.dtype, kind=steps.kind)
+    return Steps(steps.scores, tp, fp, steps.called, dtype=steps.dtype, kind=steps.kind)
 
 
 def check_confidence(value: Any) -> float:
