@@ -355,5 +355,5 @@ def summary(result: dict[str, Any]) -> str:
     if theirs:
         person += f" (MAPIE {percent(theirs['handed'])})"
     person += f", broken in {percent(handed[OURS]['broken'])} of draws"
-    lines += ["", f"{person}; [decisions-promises.md](../benchmarks/results/decisions-promises.md).", ""]
+    lines += ["", f"{person}; [decisions-promises.md](../benchmarks/results/decisions-promises.md)."]
     return "\n".join(lines)

@@ -206,6 +206,15 @@ def test_a_comparison_under_a_promise(shop, tmp_path):
     assert "Asked of every cut: recall ≥ 0.7 in the population, with 90 % confidence." in " ".join(said.split())
     assert "Asked of every cut: recall ≥ 0.7" in (tmp_path / "page.html").read_text()
     assert Comparison.from_json(done(*asked, *promise, "--json").stdout).promise.endswith(".")
+    helped = done(*asked, "--abstain", "0.1", "--json").stdout
+    found = Comparison.from_json(helped)
+    assert 0 < found.candidates[0].outcomes[0].asked < 0.3
+    assert "A person decides some test rows" in found.promise
+    plain = Comparison.from_json(done(*asked, "--json").stdout)
+    assert plain.promise == ""
+    assert found.candidates[0].score.mean > plain.candidates[0].score.mean
+    refused = call(*asked[:-4], "--seeds", "1", *asked[-2:], "--abstain", "0.1")
+    assert "two splits (seeds) at least" in refused.stderr
     refused = call(*asked, "--subject-to", "recall=0.99", "--confidence", "0.9")
     assert refused.exit_code == 2
     assert "linear, bce, split 1: No cut can promise recall ≥ 0.99 with 90 % confidence" in refused.stderr

@@ -240,6 +240,7 @@ def test_readme_table_is_the_committed_result():
         ("cuts.md", "held-out", "held_out", "rule_summary", "held_out"),
         ("cuts.md", "shift", "decisions_shift", "summary", "decisions-shift"),
         ("cuts.md", "rules", "decisions_rules", "summary", "decisions-rules"),
+        ("cuts.md", "promises", "decisions_promises", "summary", "decisions-promises"),
         ("losses.md", "tangent", "tangent", "summary", "tangent"),
         ("systems.md", "svmperf", "svmperf", "summary", "svmperf"),
         ("tables.md", "predict", "predict", "summary", "predict"),

@@ -315,6 +315,8 @@ def test_several_columns_promise_each_for_itself():
     assert set(np.unique(decision.outcome(np.c_[x, z]))) == {-1, 0, 1}
     with pytest.raises(ValueError, match="single columns"):
         tune(np.c_[x, z], np.c_[y, t], "f1", average="micro", **how)
+    with pytest.raises(ValueError, match="single columns"):
+        Decision.fit(np.c_[x, z], np.c_[y, t], "f1", kind="score", average="micro", **how)
 
 
 def test_following_the_population():

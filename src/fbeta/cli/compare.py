@@ -22,6 +22,7 @@ def compare(
     rule: p.RuleSpec = "shrunk",
     subject_to: p.SubjectTo = None,
     confidence: p.Confidence = None,
+    abstain: p.Abstain = None,
     group: p.Group = None,
     time: p.Time = None,
     drop: p.Drop = None,
@@ -53,7 +54,7 @@ def compare(
         asked: dict[str, Any] = {"metric": metric, "rule": rule, "device": device}
         asked |= {"models": p.names(models), "losses": p.names(losses)}
         comparison.check(**asked)
-        limits = check_limits(**p.constraints(subject_to, confidence, None))
+        limits = check_limits(**p.constraints(subject_to, confidence, abstain))
         console = Console(stderr=as_json)
         table = p.table(source, target=target, positive=positive, drop=p.columns(drop), group=group, time=time)
         p.notes(console, table.notes)

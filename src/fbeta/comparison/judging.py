@@ -24,6 +24,7 @@ from fbeta.comparison.result import (
 )
 from fbeta.comparison.statistics import bootstrap_interval, corrected_t, mean_interval, paired_bootstrap, reach
 from fbeta.decisions import Decision, Platt, curve
+from fbeta.decisions.abstention import ASK
 from fbeta.decisions.calibration import sigmoid
 from fbeta.decisions.steps import score_cells
 from fbeta.learners.crossfit import Array
@@ -49,11 +50,12 @@ class Judged(NamedTuple):
 
 
 def judge(scores: SplitScores, y: NDArray[np.int64], split: Split, metric: Metric, rule: str, **limits: Any) -> Judged:
-    """Decide as the out-of-fold rows say, and count the test rows; `limits` are `subject_to` and `confidence`."""
+    """Decide as the out-of-fold rows say, and count the test rows; `limits`: `subject_to`, `confidence`, `abstain`."""
     inner, truth = y[split.train], y[split.test]
     decision = decision_for(scores.inner, inner, scores.calibration, metric, rule, **limits)
     probability, decided = decision.probability(scores.outer), decision.decide(scores.outer)
-    counts = Confusion.from_predictions(decided * 1.0, truth)
+    asked = decision.outcome(scores.outer) == ASK
+    counts = Confusion.from_predictions(decided[~asked] * 1.0, truth[~asked])
     half = Confusion.from_predictions((scores.outer >= 0) * 1.0, truth)
     outcome = Outcome(
         seed=split.seed,
@@ -66,6 +68,7 @@ def judge(scores: SplitScores, y: NDArray[np.int64], split: Split, metric: Metri
         seconds=scores.seconds,
         epochs=scores.rounds,
         collapse=scores.remark or _collapse(scores.inner, inner),
+        asked=float(asked.mean()),
     )
     return Judged(outcome, scores.course, probability, decided, truth == 1)
 

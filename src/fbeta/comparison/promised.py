@@ -10,7 +10,7 @@ from fbeta.decisions.problem import Constraints
 from fbeta.decisions.promise import Share
 from fbeta.decisions.steps import score_cells
 from fbeta.metrics import Confusion, Metric, as_metric
-from fbeta.numerals import fixed, series
+from fbeta.numerals import fixed, percent, series
 
 
 def check_limits(
@@ -39,15 +39,20 @@ def told(found: Comparison, limits: Mapping[str, Any]) -> str:
     >>> found.promise[:61]
     'Asked of every cut: recall ≥ 0.9 on the rows that choose it. '
     """
-    if not limits:
-        return ""
-    asked = [(as_metric(metric), least) for metric, least in limits["subject_to"].items()]
-    what = series([f"{metric} ≥ {least:g}" for metric, least in asked])
-    sure = limits.get("confidence")
-    where = "on the rows that choose it" if sure is None else f"in the population, with {100 * sure:g} % confidence"
-    named = dict.fromkeys([found.advised or found.winner, found.baseline])
-    each = [f"{name} has {_scores(found.candidate(name), asked)}" for name in named]
-    return f"Asked of every cut: {what} {where}. On the test rows of all splits {'; '.join(each)}."
+    asked = [(as_metric(metric), least) for metric, least in limits.get("subject_to", {}).items()]
+    candidates = [found.candidate(name) for name in dict.fromkeys([found.advised or found.winner, found.baseline])]
+    said = []
+    if asked:
+        what = series([f"{metric} ≥ {least:g}" for metric, least in asked])
+        sure = limits.get("confidence")
+        where = "on the rows that choose it" if sure is None else f"in the population, with {100 * sure:g} % confidence"
+        each = [f"{candidate.name} has {_scores(candidate, asked)}" for candidate in candidates]
+        said.append(f"Asked of every cut: {what} {where}. On the test rows of all splits {'; '.join(each)}.")
+    if "abstain" in limits:
+        shares = [percent(float(np.mean([o.asked for o in c.outcomes]))) for c in candidates]
+        each = [f"{share} with {candidate.name}" for share, candidate in zip(shares, candidates, strict=True)]
+        said.append(f"A person decides some test rows, {series(each)}; scores are of the others.")
+    return " ".join(said)
 
 
 def _scores(candidate: Candidate, asked: Sequence[tuple[Metric, float]]) -> str:

@@ -31,7 +31,8 @@ class TableFacts:
 class Outcome:
     """One method on one outer split: judged by test rows that had no say in anything.
 
-    `inner` is the score of the out-of-fold rows, which methods are chosen by; `collapse` says if the model gave up.
+    `inner` is the score of the out-of-fold rows, which methods are chosen by; `collapse` says if the model gave up;
+    `asked` is the share of test rows that a person decides, and score and cells are of the others.
     """
 
     seed: int
@@ -47,6 +48,7 @@ class Outcome:
     seconds: float
     epochs: int = 0
     collapse: str = ""
+    asked: float = 0.0
 
 
 @dataclass(frozen=True)

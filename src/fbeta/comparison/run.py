@@ -47,6 +47,7 @@ def compare(
     rule: str = "shrunk",
     subject_to: Mapping[Any, float] | None = None,
     confidence: float | None = None,
+    abstain: float | str | None = None,
     seed: int = 0,
     device: str = "cpu",
     folder: Path | str | None = None,
@@ -61,7 +62,8 @@ def compare(
     - `data`: a `Table`, a data frame, a path, or the name of a set; `options` are those of `fbeta.data.load_table`.
     - `models`, `losses`: names; the usual models that are installed, and six common losses, unless given.
     - `seeds`: outer splits. `folds`: inner folds, shared by all methods. `rule`: how the cut is chosen.
-    - `subject_to`, `confidence`: what every cut must reach, on its rows or as a promise: see `tune`.
+    - `subject_to`, `confidence`, `abstain`: what every cut must reach, on its rows or as a promise, and the rows for a
+      person, which are not scored: see `tune`.
     - `folder`: keeps finished parts, so that a killed comparison goes on and ends with the same numbers; processes
       that share one divide the work.
     - `jobs`: processes to train in; None is as many as there are cores where the table is small. Other backends of
@@ -79,7 +81,9 @@ def compare(
     began = time.perf_counter()
     _check_options(compare, options)
     goal, methods = check(metric, models, losses, rule=rule, device=device)
-    limits = check_limits(subject_to, confidence)
+    limits = check_limits(subject_to, confidence, abstain)
+    if abstain is not None and seeds < 2:
+        raise ValueError("abstain leaves out other rows for each method: compare on two splits (seeds) at least.")
     table = data if isinstance(data, Table) else load_table(data, target, **options)
     plan = Plan.make(table, goal, methods, seeds, folds, seed, rule)
     kept = None if folder is None else Folder(folder, say)

@@ -1,5 +1,6 @@
 """Tails of the binomial distribution, to about ten digits, for arrays of counts; NumPy alone."""
 
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -45,9 +46,16 @@ def least_successes(trials: float, share: float, chance: float) -> float:
     >>> least_successes(29, 0.9, 0.05), least_successes(28, 0.9, 0.05)
     (29.0, 29.0)
     """
-    low, high = 0.0, float(trials) + 1
+    spread, most = np.sqrt(trials * share * (1 - share)), float(trials) + 1
+    guess = np.floor(trials * share + NormalDist().inv_cdf(1 - chance) * spread)
+    step = max(2.0, np.floor(spread / 20))
+    low, high = (float(np.clip(guess + way, 0.0, most)) for way in (-step, step))
+    while high < most and binomial_tail(high, trials, share) > chance:
+        low, high = high, min(2 * high - low, most)
+    while low > 0 and binomial_tail(low, trials, share) <= chance:
+        low, high = max(2 * low - high, 0.0), low
     while high - low > 1:
-        middle = np.floor((low + high) / 2)
+        middle = float(np.floor((low + high) / 2))
         low, high = (low, middle) if binomial_tail(middle, trials, share) <= chance else (middle, high)
     return high
 

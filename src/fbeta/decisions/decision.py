@@ -108,6 +108,8 @@ class Decision:
         made = cls(kind, curves, (), goal, None, True)
         p = made.probability(s)
         own = isinstance(rule, str) and rule == "own"
+        if average == "micro" and constraints.keys() & {"confidence", "abstain"}:
+            raise ValueError("confidence and abstain are about single columns; use average='macro'.")
         if constraints and exclusive:
             raise ValueError(
                 f"{next(iter(constraints))} is about one decision, not about classes that exclude each other."

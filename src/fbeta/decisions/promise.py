@@ -20,8 +20,8 @@ from fbeta.numerals import series
 APART = 1.02
 #: The chance of an error is shared out among cuts that are so many times further on.
 STARTS = 2.0
-#: A promise that would need so many times the rows is out of reach.
-MOST = 1e9
+#: A promise that would need so many times the rows, or more rows than that, is out of reach.
+TIMES, ROWS = 1e4, 1e9
 #: Cells, by number, of rows of one class, and of those that are called positive.
 POSITIVES, NEGATIVES, CALLED = (0, 2), (1, 3), (0, 1)
 
@@ -225,7 +225,7 @@ class Trial:
         low, high = 1.0, 2.0
         while not meet(self.passes(_times(rows, high))):
             low, high = high, 2 * high
-            if high > MOST:
+            if high > min(TIMES, max(4.0, ROWS / rows.called[-1])):
                 return None
         while (high - low) * rows.positives > max(1.0, 0.01 * high * rows.positives):
             middle = (low + high) / 2
