@@ -9,7 +9,7 @@ import torch
 from scipy.stats import binom, norm
 
 from fbeta import Decision, FBeta, Threshold, as_metric, tune
-from fbeta.decisions import Sketch
+from fbeta.decisions import Rule, Sketch
 from fbeta.decisions.binomial import binomial_tail, least_successes
 from fbeta.decisions.promise import Share
 from fbeta.metrics import Confusion
@@ -182,6 +182,7 @@ def test_weights():
         ({"abstain": "some"}, "a share of rows such as 0.05, or 'promise'"),
         ({"abstain": "promise"}, "give subject_to and confidence"),
         ({"abstain": 0.1, "budget": 5}, "leave it out"),
+        ({"rule": "constant:at=9", "subject_to": {"recall": 0.5}, "confidence": 0.9}, "does not meet the constraints"),
         ({"abstain": 0.1, "rule": "constant:at=1"}, "cannot say which a person should decide"),
         ({"abstain": 0.1, "subject_to": {"accuracy": 0.5}, "confidence": 0.9}, "errors on both sides"),
     ],
@@ -195,6 +196,20 @@ def test_bad_questions(asked, says):
 def test_one_class_promises_nothing(target):
     with pytest.raises(ValueError, match="there are no (positives|negatives) among the rows; bring rows of both"):
         tune(np.arange(50.0), target, "f1", subject_to={"recall": 0.9, "specificity": 0.5}, confidence=0.9)
+
+
+def test_a_rule_that_looks_at_no_constraints_keeps_no_promise():
+    class Careless(Rule):
+        needs_kind = False
+
+        def choose(self, problem):
+            return np.inf
+
+    try:
+        with pytest.raises(ValueError, match="The cut inf of the rule careless keeps no promise"):
+            tune(*draw(300, 0), "f1", rule=Careless(), subject_to={"recall": 0.5}, confidence=0.9)
+    finally:
+        del Rule.registry["careless"]
 
 
 def test_a_sketch_promises():

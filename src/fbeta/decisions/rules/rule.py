@@ -60,6 +60,8 @@ class Rule(ABC):
         else:
             cut = steps.snap(self.choose(problem) if cut is None else cut)
             i = steps.index(cut)
+            if problem.constraints.confidence is not None and not (problem.allowed is not None and problem.allowed[i]):
+                raise ValueError(f"The cut {cut:g} of the rule {self} keeps no promise; use rule='shrunk' or 'exact'.")
         counts = Confusion(*map(float, decided(steps, i, i if low is None else low)))
         return Threshold(
             cut,
