@@ -40,6 +40,8 @@ CASES: dict[str, tuple[int, dict[str, float], str]] = {
 ASKED = (1000, {"recall": 0.8, "precision": 0.5})
 #: Pairs of cuts that MAPIE tries then, and how many thresholds it tries else.
 PAIRS, STARTS = 20, 10
+#: Rules that choose the rows for a person.
+HANDED = ("exact", "shrunk", "plugin")
 OURS, PLAIN = "fbeta", "plain constraint"
 LARGE = 10_000_000
 
@@ -210,6 +212,33 @@ def asked_of_a_person() -> dict[str, Any]:
     return {"positives": positives, "asked": asked, "ways": found}
 
 
+def handed_over() -> dict[str, Any]:
+    """F₁ of all rows of the population if a person is right about 5 % of the rows, by how these are chosen."""
+    found: dict[str, dict[str, float]] = {}
+    for positives in (30, 100, 1000):
+        rows = round(positives / SHARE)
+        scores: dict[str, list[float]] = {way: [] for way in (*HANDED, "evenly around the cut", "nobody")}
+        for seed in range(DRAWS // 5):
+            p, y = draw(rows, seed)
+            for rule in HANDED:
+                cut = tune(p, y, "f1", rule=rule, kind="probability", abstain=0.05)
+                scores[rule].append(helped(cut.asking.start if cut.asking else float(cut.value), float(cut.value)))
+            cut = tune(p, y, "f1", rule="shrunk", kind="probability")
+            ordered, most, at = np.sort(p), round(0.05 * rows), int(np.searchsorted(np.sort(p), cut.value))
+            low = min(max(at - most // 2, 0), rows - most - 1)
+            scores["evenly around the cut"].append(helped(float(ordered[low]), float(ordered[low + most])))
+            scores["nobody"].append(helped(float(cut.value), float(cut.value)))
+        found[str(positives)] = {way: float(np.mean(each)) for way, each in scores.items()}
+    return found
+
+
+def helped(low: float, high: float) -> float:
+    """F₁ of the population where a person is right between two probabilities."""
+    missed, called = SHARE * (1 - population(low)["recall"]), population(high)
+    wrong = called["called"] - SHARE * called["recall"]
+    return float(2 * (SHARE - missed) / (2 * (SHARE - missed) + missed + wrong))
+
+
 def by_a_sample() -> dict[str, Any]:
     """One exact bound (recall ≥ 0.8, 600 positives, 90 %), judged by the formula and by 400,000 rows drawn once."""
     p, y = draw(400_000, 99)
@@ -249,6 +278,7 @@ def measure(folder: Path | None, rows: int, repeats: int, cache: Path | None, jo
         "confidence": CONFIDENCE,
         "cases": {name: compared(name) for name in CASES},
         "asked": asked_of_a_person(),
+        "handed_over": handed_over(),
         "by_a_sample": by_a_sample(),
         "times": times(),
     }
@@ -309,8 +339,16 @@ def render(result: dict[str, Any]) -> list[str]:
         lines.append(
             f"| {way} | {x['draws']:,} | {percent(x['given'])} | {percent(x['broken'])} | {percent(x['handed'])} |"
         )
-    sample, taken = result["by_a_sample"], result["times"]
+    sample, taken, chosen = result["by_a_sample"], result["times"], result["handed_over"]
+    ways = list(next(iter(chosen.values())))
     lines += [
+        "",
+        f"`abstain=0.05`, {DRAWS // 5} draws: F₁ of all rows of the population if the person is right, by the rule "
+        "that chooses the two cuts, with as many rows above the cut as below it, and with nobody:",
+        "",
+        f"| positives | {' | '.join(ways)} |",
+        "|---" * (len(ways) + 1) + "|",
+        *(f"| {n} | {' | '.join(number(each[way]) for way in ways)} |" for n, each in chosen.items()),
         "",
         "### What judges a bound",
         "",
