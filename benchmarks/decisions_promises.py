@@ -60,6 +60,7 @@ def draw(rows: int, seed: int) -> tuple[Floats, Any]:
 
 def population(cut: float) -> dict[str, float]:
     """Recall, precision, F₁ and the share of rows called, of a cut of these probabilities."""
+    cut = min(max(cut, 0.0), 1.0)  # all and none are ±inf
     with np.errstate(divide="ignore"):
         x = (np.log(cut) - np.log1p(-cut) - np.log(SHARE / (1 - SHARE)) + APART**2 / 2) / APART
     tp, fp = SHARE * norm.sf(x - APART), (1 - SHARE) * norm.sf(x)
@@ -245,9 +246,9 @@ def by_a_sample() -> dict[str, Any]:
     held, wrong = np.sort(p[y]), np.zeros(2)
     for seed in range(DRAWS):
         p, y = draw(6000, seed)
-        cut = float(tune(p, y, "precision", subject_to={"recall": 0.8}, confidence=0.9).value)
+        cut = float(tune(p, y, "specificity", subject_to={"recall": 0.8}, confidence=0.9).value)
         wrong += np.array([population(cut)["recall"], 1 - np.searchsorted(held, cut) / held.size]) < 0.8
-    return {"draws": DRAWS, "by_formula": wrong[0] / DRAWS, "by_sample": wrong[1] / DRAWS}
+    return {"draws": DRAWS, "by_formula": float(wrong[0]) / DRAWS, "by_sample": float(wrong[1]) / DRAWS}
 
 
 def times(seconds: Callable[[], float] = time.perf_counter) -> dict[str, float]:

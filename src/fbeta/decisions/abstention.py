@@ -1,4 +1,4 @@
-"""Rows that a person decides: those between two cuts, for the metric of the rest, or as few as a promise needs."""
+"""Rows that a person decides: those between two cuts that cost the metric most, or as few as a promise needs."""
 
 from __future__ import annotations
 
@@ -147,12 +147,12 @@ def fewest(rows: Steps, ends: Ends) -> tuple[int, int] | None:
 
 
 def best_ends(problem: Problem, steps: Steps) -> tuple[int, int]:
-    """The two cuts, by number, between which a person decides: the metric of the other rows is highest by `steps`.
+    """The two cuts, by number, between which a person decides: if rightly, all rows score highest by `steps`.
 
-    For each upper end as many rows below it are handed over as allowed, and none; from the best of these on the ends
-    are moved in turn. That is exact for metrics that only rise when wrong rows are left out, such as F_β and recall;
-    others gain by each move. With ``abstain="promise"`` the rows between are the fewest that a promise needs; where
-    one cut can keep it, the metric chooses among those.
+    So these are the rows that cost the metric most. For each upper end as many rows below it are handed over as
+    allowed, and none; from the best of these on the ends are moved in turn. That is exact for metrics that only rise
+    when wrong decisions become right, such as F_β and costs; others gain by each move. With ``abstain="promise"`` the
+    rows between are the fewest that a promise needs; where one cut can keep it, the metric chooses among those.
     """
     abstain, ends = problem.constraints.abstain, problem.ends
     called, places = steps.called, np.arange(steps.tp.size)
@@ -166,7 +166,7 @@ def best_ends(problem: Problem, steps: Steps) -> tuple[int, int]:
         found = np.empty(high.size)
         for k in range(0, high.size, BLOCK):
             at = high[k : k + BLOCK], low[k : k + BLOCK]
-            part = score_cells(problem.metric, decided(steps, *at))
+            part = score_cells(problem.metric, righted(steps, *at))
             sound = ~np.isnan(part)
             if problem.constraints.at_least:
                 sound &= problem.constraints.kept(decided(problem.steps, *at))
@@ -206,6 +206,12 @@ def decided(steps: Steps, high: Any, low: Any) -> Confusion:
     """The cells of the rows that are decided: called from the upper end on, spared below the lower one."""
     n1, n0 = steps.positives, steps.negatives
     return Confusion(steps.tp[high], steps.fp[high], n1 - steps.tp[low], n0 - steps.fp[low])
+
+
+def righted(steps: Steps, high: Any, low: Any) -> Confusion:
+    """The cells of all rows, where a person is right about those between the two cuts."""
+    tp, fp = steps.tp[low], steps.fp[high]
+    return Confusion(tp, fp, steps.positives - tp, steps.negatives - fp)
 
 
 def _asked(rows: Steps, high: int, low: int) -> int:

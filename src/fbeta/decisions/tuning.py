@@ -52,8 +52,8 @@ def tune(
     - `confidence`: `subject_to` holds in the population with this confidence, not just on these rows: see `Share`.
       Metrics that are shares of rows can be promised: recall, precision, specificity, accuracy, Jaccard, F₁; each
       column has a promise of its own. If nothing can be promised, the error says what can.
-    - `abstain`: a person decides at most this share of the rows, those between two cuts for which the metric of the
-      others is highest; "promise" hands over as few as the promise needs. See `Threshold.outcome`.
+    - `abstain`: a person decides at most this share of the rows, those between two cuts that cost the metric most;
+      "promise" hands over as few as the promise needs. See `Threshold.outcome`.
     - `empty`: what a row without positives scores if nothing is called in it ("samples" only).
 
     Shape: `scores`, `target`, `weight` ``(n,)``, or ``(n, K)`` for K columns (weight also ``(n,)``).
