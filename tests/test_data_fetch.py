@@ -82,6 +82,13 @@ def test_offline_says_what_to_do(made_up):
     assert said.endswith(f"), nor from folder (the folder is not there): go online and {COMMAND} again.")
 
 
+def test_without_pooch_no_source_is_blamed(monkeypatch, made_up):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    result = cli("fetch", NAME)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert " ".join(result.stderr.split()) == "fbeta: fetching data needs pooch: pip install 'fbeta[data]'."
+
+
 @pytest.mark.parametrize("fault", ["other bytes", "longer", "shorter", "cut", "no gzip", "bad sum", "very long"])
 def test_wrong_content_is_refused(made_up, fault):
     name = "a.bin"

@@ -12,9 +12,10 @@ from fbeta.losses import kernels
 from fbeta.losses.counting import hard_decisions, soft_decisions
 from fbeta.losses.kernels.formula import evaluate
 from fbeta.losses.kernels.plain import PlainRows, SoftScore
+from fbeta.losses.pricing import Pricing
 from fbeta.losses.running import Decay
 from fbeta.losses.surrogate import AnchorTerms, SurrogateElements
-from fbeta.losses.tangent import Pricing, TangentElements
+from fbeta.losses.tangent import TangentElements
 from fbeta.losses.task import convert
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")

@@ -210,6 +210,26 @@ for use in (compare, TangentLoss, own, lambda: isinstance(1, TangentLoss)):
     assert rest[1:] == ["fbeta.TangentLoss: fbeta.losses needs PyTorch: pip install 'fbeta[torch]'"] * 3
 
 
+@pytest.mark.parametrize(
+    "room", ["artifact", "boosting.XGBMetricClassifier", "lightning", "losses", "sklearn", "tables.Table"]
+)
+def test_a_room_whose_packages_are_missing_names_its_extra(room):
+    code = """
+import sys
+for name in ("torch", "polars", "sklearn", "xgboost"): sys.modules[name] = None
+module, _, name = sys.argv[1].partition(".")
+try:
+    room = __import__(f"fbeta.{module}", fromlist=["a"])
+    getattr(room, name or "__name__")
+except ImportError as error:
+    print(error)
+"""
+    said = fresh(code, room)
+    assert re.fullmatch(rf"fbeta\.{room.partition('.')[0]} needs [\w\-, ]+: pip install 'fbeta\[\w+\]'\.?\n", said), (
+        said
+    )
+
+
 def test_a_command_looks_for_other_packages_only_if_it_is_not_the_librarys_own():
     code = """
 import sys
@@ -230,28 +250,40 @@ def test_readme_table_is_the_committed_result():
     assert block.strip() == digits.render(json.loads((ROOT / "docs" / "digits.json").read_text()))
 
 
-@pytest.mark.parametrize(
-    ("page", "name", "module", "summary", "stored"),
-    [
-        ("boosting.md", "boosting", "boosting_page", "summary", "boosting"),
-        ("boosting.md", "rare", "boosting_page", "rare", "boosting"),
-        ("boosting.md", "held-out", "held_out", "step_summary", "held_out"),
-        ("cuts.md", "cuts", "cuts", "summary", "cuts"),
-        ("cuts.md", "held-out", "held_out", "rule_summary", "held_out"),
-        ("cuts.md", "shift", "decisions_shift", "summary", "decisions-shift"),
-        ("cuts.md", "rules", "decisions_rules", "summary", "decisions-rules"),
-        ("cuts.md", "promises", "decisions_promises", "summary", "decisions-promises"),
-        ("losses.md", "tangent", "tangent", "summary", "tangent"),
-        ("systems.md", "svmperf", "svmperf", "summary", "svmperf"),
-        ("tables.md", "predict", "predict", "summary", "predict"),
-        ("tables.md", "creditcard", "compare_creditcard", "summary", "compare_creditcard"),
-    ],
-)
+RESULTS = [  # page, block, module of benchmarks/, what writes the block, result
+    ("boosting.md", "boosting", "boosting_page", "summary", "boosting"),
+    ("boosting.md", "rare", "boosting_page", "rare", "boosting"),
+    ("boosting.md", "held-out", "held_out", "step_summary", "held_out"),
+    ("cuts.md", "cuts", "cuts", "summary", "cuts"),
+    ("cuts.md", "held-out", "held_out", "rule_summary", "held_out"),
+    ("cuts.md", "shift", "decisions_shift", "summary", "decisions-shift"),
+    ("cuts.md", "rules", "decisions_rules", "summary", "decisions-rules"),
+    ("cuts.md", "promises", "decisions_promises", "summary", "decisions-promises"),
+    ("cuts.md", "labels", "decisions_labels", "summary", "decisions-labels"),
+    ("cuts.md", "rows", "decisions_rows", "summary", "decisions-rows"),
+    ("cuts.md", "maps", "decisions_maps", "summary", "decisions-maps"),
+    ("cuts.md", "classes", "decisions_classes", "summary", "decisions-classes"),
+    ("losses.md", "tangent", "tangent", "summary", "tangent"),
+    ("systems.md", "svmperf", "svmperf", "summary", "svmperf"),
+    ("tables.md", "predict", "predict", "summary", "predict"),
+    ("tables.md", "creditcard", "compare_creditcard", "summary", "compare_creditcard"),
+]
+#: What examples write: the walk below, and `test_task_examples.py`.
+EXAMPLES = {"walk-compare", "walk-fit", "walk-predict", "walk-tune", "multiclass", "maps"}
+
+
+@pytest.mark.parametrize(("page", "name", "module", "summary", "stored"), RESULTS)
 def test_tables_in_the_docs_are_the_committed_results(page, name, module, summary, stored, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     block = importlib.import_module("doc_block")
     result = json.loads((ROOT / "benchmarks" / "results" / f"{stored}.json").read_text())
     assert block.read(page, name) == getattr(importlib.import_module(module), summary)(result)
+
+
+def test_every_block_of_the_docs_is_compared_with_its_result():
+    for page in (ROOT / "docs").glob("*.md"):
+        blocks = set(re.findall(r"<!-- (\S+):start -->", page.read_text()))
+        assert blocks - EXAMPLES <= {name for where, name, *_ in RESULTS if where == page.name}, page.name
 
 
 def test_the_readme_shows_the_demo(monkeypatch):

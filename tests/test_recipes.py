@@ -431,7 +431,7 @@ def fresh(code):
 
 def test_without_lightning_it_says_what_to_install():
     done = fresh("import sys; sys.modules |= {'lightning': None, 'pytorch_lightning': None}; import fbeta.lightning")
-    assert "ImportError: fbeta.lightning needs Lightning: pip install 'fbeta[lightning]'" in done.stderr
+    assert "ImportError: fbeta.lightning needs PyTorch and Lightning: pip install 'fbeta[lightning]'" in done.stderr
 
 
 @pytest.mark.slow

@@ -325,6 +325,19 @@ def test_several_classes():
         )
 
 
+def test_rare_labels_are_cut_together():
+    X, y = make_multilabel_classification(300, 10, n_classes=4, n_labels=1, random_state=0)
+    y[(np.cumsum(y[:, 0]) > 8), 0] = 0
+    model, alone = (
+        ThresholdClassifier(LogisticRegression(), F1, average="macro", rule=rule, random_state=0).fit(X, y)
+        for rule in ("pooled", "shrunk")
+    )
+    assert [cut.rule for cut in model.cuts_] == ["pooled"] * 4
+    assert model.cuts_[0].value != alone.cuts_[0].value
+    assert np.array_equal(model.predict(X), model.decision_function(X) > 0)
+    assert model.adapt(at_prevalence=0.3).cuts_[0].value != model.cuts_[0].value
+
+
 @pytest.mark.parametrize("average", ["macro", "micro"])
 def test_several_labels(average):
     X, y = make_multilabel_classification(500, 10, n_classes=4, n_labels=1, random_state=0)

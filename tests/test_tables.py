@@ -488,7 +488,7 @@ except data.DataError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["(1438, 8, 8, 1)", "reading tables needs polars: pip install 'fbeta[table]'."]
+    assert done.stdout.splitlines() == ["(1438, 8, 8, 1)", "fbeta.tables needs polars: pip install 'fbeta[table]'."]
 
 
 def test_a_header_longer_than_a_megabyte(file):

@@ -5,18 +5,18 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, Self
 
-import torch
-import torch.distributed as dist
-from torch import Tensor, nn
-from torch.utils.data import DistributedSampler
-
 try:
-    import lightning as L
-except ImportError:  # pragma: no cover
+    import torch
+    import torch.distributed as dist
+    from torch import Tensor, nn
+    from torch.utils.data import DistributedSampler
+
     try:
+        import lightning as L
+    except ImportError:  # pragma: no cover
         import pytorch_lightning as L  # type: ignore[no-redef]  # the same classes under their older name
-    except ImportError as error:
-        raise ImportError("fbeta.lightning needs Lightning: pip install 'fbeta[lightning]'") from error
+except ImportError as error:  # pragma: no cover
+    raise ImportError("fbeta.lightning needs PyTorch and Lightning: pip install 'fbeta[lightning]'") from error
 
 from fbeta import losses
 from fbeta.decisions import tune

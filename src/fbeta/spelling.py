@@ -19,7 +19,7 @@ def unknown(what: str, name: object, choices: Iterable[str], most: int = 1, more
     """The error of a name that is none of the choices: what may be meant, all of them, and perhaps `more`."""
     known = list(choices)
     hint = did_you_mean(str(name), known, most)
-    return ValueError(f"Unknown {what} {name!r}.{hint} Choices: {', '.join(known)}{more}.")
+    return ValueError(f"Unknown {what} {name!r:.80}.{hint} Choices: {', '.join(known)}{more}.")
 
 
 def register(registry: dict[str, Any], name: str, cls: type, what: str) -> None:
@@ -54,7 +54,8 @@ def read_options(cls: Any, text: str) -> dict[str, Any]:
             takes = ", ".join(known) or "no options"
             raise ValueError(f"{cls.__name__.lower()} takes {takes}; got {part!r}. Write name=value.")
         try:
-            found[name] = bool(float(value)) if known[name].default is True else float(value)
+            read = known[name].metadata.get("read", float)  # what is no number says how it is read
+            found[name] = bool(float(value)) if known[name].default is True else read(value)
         except ValueError:
             raise ValueError(f"{name} of {cls.__name__.lower()} must be a number; got {value!r}.") from None
     return found

@@ -88,7 +88,7 @@ def naming(path: Path | str) -> Iterator[None]:
     try:
         yield
     except (BrokenPipeError, WriteError):
-        raise  # a broken pipe is no fault of the output: whoever reads it has enough
+        raise  # a broken pipe is no fault of the output: its reader has closed it
     except OSError as error:
         # polars gives no number
         raise WriteError(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
@@ -105,7 +105,7 @@ def is_device(path: Path) -> bool:
 
 @contextlib.contextmanager
 def nameless(folder: Path) -> Iterator[Path]:
-    """A path to a file that has no name, for the time of a `with`: nothing is left of it, whoever ends the process.
+    """A path to a file that has no name, for the time of a `with`: nothing is left of it, however the process ends.
 
     Where the system has no such files, as on some network drives, it is a hidden one in the folder.
     """
@@ -163,7 +163,7 @@ def replacing(path: Path) -> Iterator[Path]:
         except OSError as error:
             if error.filename not in (None, str(part)):
                 raise  # something else went wrong in the meantime
-            with naming(path):  # nobody knows the part's name
+            with naming(path):  # users do not know the part's name
                 raise
         if part != path:
             with naming(path):

@@ -4,7 +4,7 @@ try:
     import polars as _polars  # noqa: F401
     import safetensors as _safetensors  # noqa: F401
 except ImportError as error:  # pragma: no cover
-    raise ImportError(f"models need an extra ({error}): pip install 'fbeta[compare]'") from error
+    raise ImportError("fbeta.artifact needs polars and safetensors: pip install 'fbeta[compare]'") from error
 
 from fbeta.artifact.model import ArtifactError, Model
 from fbeta.artifact.model_file import load, save

@@ -20,4 +20,5 @@ if TYPE_CHECKING:
 __all__ = ["LGBMMetricClassifier", "XGBMetricClassifier", "lightgbm_objective", "xgboost_objective"]
 _HOME = dict.fromkeys(__all__[:2], "classifier") | dict.fromkeys(__all__[2:], "fbeta.learners.objectives")
 _NEEDS = {"LGBMMetricClassifier": ["sklearn", "lightgbm"], "XGBMetricClassifier": ["sklearn", "xgboost"]}
-__getattr__, __dir__ = on_first_use(__name__, _HOME, _NEEDS, "boosters need an extra: pip install 'fbeta[boosting]'")
+_REMEDY = "fbeta.boosting needs scikit-learn, and XGBoost or LightGBM: pip install 'fbeta[boosting]'"
+__getattr__, __dir__ = on_first_use(__name__, _HOME, _NEEDS, _REMEDY)

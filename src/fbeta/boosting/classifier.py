@@ -36,6 +36,8 @@ class BoosterClassifier(Decider):
 
     average: ClassVar[str] = "binary"  # type: ignore[misc]
     _learner: ClassVar[type[BoosterLearner]]
+    #: The library's own classifier, which takes several classes.
+    _plain: ClassVar[str]
     #: The library's own names of parameters, where they differ from these or are not in `TREES`.
     _names: ClassVar[Mapping[str, str]]
 
@@ -123,7 +125,8 @@ class BoosterClassifier(Decider):
             # The first sentence is what scikit-learn's own checks look for.
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is {kind}; for the mean over "
-                f"classes (macro) wrap it: sklearn.multiclass.OneVsRestClassifier({type(self).__name__}(pos_label=1))."
+                f"classes (macro) wrap it: sklearn.multiclass.OneVsRestClassifier({type(self).__name__}(pos_label=1)), "
+                f"or let one booster learn all classes: ThresholdClassifier({self._plain}(), average='macro')."
             )
         super()._read_labels(y, classes)
 
@@ -204,7 +207,7 @@ class XGBMetricClassifier(BoosterClassifier):
     Reference: [chen2016], [narasimhan2015]
     """
 
-    _learner = XGBoost
+    _learner, _plain = XGBoost, "XGBClassifier"
     _names: ClassVar = {"gamma": "gamma", "n_jobs": "nthread"}
 
     _: KW_ONLY
@@ -230,7 +233,7 @@ class LGBMMetricClassifier(BoosterClassifier):
     Reference: [ke2017], [narasimhan2015]
     """
 
-    _learner = LightGBM
+    _learner, _plain = LightGBM, "LGBMClassifier"
     _names: ClassVar = {
         "num_leaves": "num_leaves",
         "min_child_samples": "min_data_in_leaf",

@@ -57,7 +57,7 @@ def _version(show: bool) -> None:
 
 
 @app.callback()
-def door(
+def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,

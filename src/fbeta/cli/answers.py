@@ -15,14 +15,14 @@ from fbeta.writing import WriteError
 
 
 def prepare() -> None:
-    """Make the process one that loses nothing: its streams are open, its output is written whole, its end is tidy."""
+    """Prepare the process: all streams are open, output is written whole, and SIGTERM ends it as Ctrl-C does."""
     while (free := os.open(os.devnull, os.O_RDWR)) < 3:
         pass  # else a file of ours gets the number of a closed stream, and whatever a library prints there
     os.close(free)
     if sys.stdout is None:
         typer.echo("fbeta: the standard output is closed: send it to a file, or to /dev/null.", err=True)
         sys.exit(2)
-    if isinstance(sys.stdout.buffer, io.RawIOBase):  # python -u: a write may take a part, and nobody is told
+    if isinstance(sys.stdout.buffer, io.RawIOBase):  # python -u: a write may be partial, without an error
         whole, how = io.BufferedWriter(sys.stdout.buffer), (sys.stdout.encoding, sys.stdout.errors)
         sys.stdout = io.TextIOWrapper(whole, *how, line_buffering=True)
     for name in ("SIGTERM", "SIGHUP"):
@@ -32,28 +32,28 @@ def prepare() -> None:
 
 
 @contextlib.contextmanager
-def unheard(err: bool = False) -> Iterator[None]:
-    """Go on where whoever reads what is printed has enough: there may still be files to write.
+def despite_closed(err: bool = False) -> Iterator[None]:
+    """Go on although the reader of the output has closed it, as `head` does: there may still be files to write.
 
-    With `err` it is the stream of errors, of which a full disk may lose all: how a command ends says enough.
+    With `err` it is the error stream, which may also be lost to a full disk: the exit status says enough.
     """
     try:
         yield
     except OSError as error:
         if not err and not isinstance(error, BrokenPipeError):
             raise
-        _let_go(sys.stderr if err else sys.stdout)
+        _discard(sys.stderr if err else sys.stdout)
     except SystemExit as end:
         if not isinstance(end.__context__, BrokenPipeError):  # rich ends the program
             raise
-        _let_go(sys.stdout)
+        _discard(sys.stdout)
 
 
 def say(*lines: str, err: bool = False) -> None:
     """Print lines, in which there may be names from the data."""
     from fbeta.numerals import clean
 
-    with unheard(err):
+    with despite_closed(err):
         typer.echo("\n".join(map(clean, lines)), err=err)
 
 
@@ -72,10 +72,10 @@ def answering(interrupted: str = "stopped; nothing was written.") -> Iterator[No
         say("", err=True)  # the terminal shows ^C
         stop(interrupted, 130)
     except BrokenPipeError:
-        _let_go(sys.stdout)
-        raise typer.Exit(0) from None  # whoever reads our output has enough
+        _discard(sys.stdout)
+        raise typer.Exit(0) from None  # the reader of our output has closed it
     except OSError as error:
-        _let_go(sys.stdout)
+        _discard(sys.stdout)
         verb = "write" if isinstance(error, WriteError) or error.filename is None else "read"
         stop(f"cannot {verb} {error.filename or 'the output'}: {error.strerror or error}.")
     except (ValueError, ImportError) as error:
@@ -94,15 +94,15 @@ def echo_json(data: Any) -> None:
 
 
 def echo_json_text(text: str) -> None:
-    """Print JSON; letters that a terminal obeys, or that no file can hold, are written by their numbers."""
+    """Print JSON; control characters, and halves of characters that no file can hold, are escaped."""
     from fbeta.numerals import clean
 
-    with unheard():
+    with despite_closed():
         typer.echo("\n".join(clean(line, lambda letter: json.dumps(letter)[1:-1]) for line in text.split("\n")))
 
 
-def _let_go(stream: IO[str]) -> None:
-    """What a full disk did not take must not be tried again when Python ends, with a traceback."""
+def _discard(stream: IO[str]) -> None:
+    """Discard what is still buffered: writing it again when Python ends would fail with a traceback."""
     with contextlib.suppress(OSError, io.UnsupportedOperation, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

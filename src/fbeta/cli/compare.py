@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from fbeta.cli import parameters as p
-from fbeta.cli.answers import answering, echo_json_text, say, unheard
+from fbeta.cli.answers import answering, despite_closed, echo_json_text, say
 
 
 def compare(
@@ -17,8 +17,8 @@ def compare(
     positive: p.Positive = None,
     models: p.Models = None,
     losses: p.Losses = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Splits into rows to learn from and rows to judge by.")] = 5,
-    folds: Annotated[int, typer.Option(min=2, help="Folds of the rows to learn from, for the cut.")] = 5,
+    seeds: Annotated[int, typer.Option(min=1, help="Splits into learning rows and test rows.")] = 5,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the learning rows, for the cut.")] = 5,
     rule: p.RuleSpec = "shrunk",
     subject_to: p.SubjectTo = None,
     confidence: p.Confidence = None,
@@ -29,14 +29,14 @@ def compare(
     seed: p.Seed = 0,
     device: p.Device = "cpu",
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; as many as cores for a small table, if not given.")
+        int | None, typer.Option(min=1, help="Processes; if not given, one per core for a small table.")
     ] = None,
     results: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Keep finished parts here, not in the cache.")
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page for the team, one offline file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page: one file that needs no network.")] = None,
     fit: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Fit what is advised on all rows, and write it here.")
+        Path | None, typer.Option(metavar="MODEL", help="Fit the advised method on all rows and write it here.")
     ] = None,
     as_json: p.AsJson = False,
 ) -> None:
@@ -67,7 +67,7 @@ def compare(
         if as_json:
             echo_json_text(found.to_json())
         else:
-            with unheard():
+            with despite_closed():
                 console.print(report.terminal(found))
         if html is not None:
             say(f"Written: {html}", err=as_json)

@@ -12,7 +12,9 @@ from fbeta.cli.parameters import AsJson, MetricSpec
 def explain(
     metric: MetricSpec = "fbeta:beta=1",
     prevalence: Annotated[float, typer.Option(help="Share of positives in the population.")] = 0.1,
-    html: Annotated[Path | None, typer.Option(help="Write a page with pictures, one offline file.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page with pictures: one file that needs no network.")
+    ] = None,
     png: Annotated[Path | None, typer.Option(help="Write a picture.")] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -34,7 +34,7 @@ def fit(
     device: p.Device = "cpu",
     as_json: p.AsJson = False,
 ) -> None:
-    """Train the chosen method on all rows, or the best of several, with a cut from out-of-fold rows: model.fbeta."""
+    """Train a method, or the best of several, on all rows, with a cut from out-of-fold rows, and write model.fbeta."""
     with answering():
         from rich.console import Console
 

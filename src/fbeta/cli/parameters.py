@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fbeta.cli.answers import unheard
+from fbeta.cli.answers import despite_closed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,7 +37,7 @@ def notes(console: Console, sentences: Iterable[str]) -> None:
     """Say what is to be known about a table before the work begins."""
     from fbeta.report.console import plain
 
-    with unheard(console.stderr):
+    with despite_closed(console.stderr):
         for sentence in sentences:
             console.print(plain(sentence, "dim"))
 
@@ -158,7 +158,7 @@ _MODELS = "Names such as linear,xgboost; all that are installed if not given."
 Models = Annotated[str | None, typer.Option("--models", "--model", help=_MODELS, autocompletion=models)]
 _LOSSES = "Names such as bce,tangent; six common ones if not given."
 Losses = Annotated[str | None, typer.Option("--losses", "--loss", help=_LOSSES, autocompletion=losses)]
-Group = Annotated[str | None, typer.Option(help="Rows with one value of this column stay together.")]
+Group = Annotated[str | None, typer.Option(help="Rows with the same value in this column stay together.")]
 Time = Annotated[
     str | None, typer.Option(help="A column of times: compare learns from the past only; fit leaves it out.")
 ]
@@ -168,7 +168,7 @@ Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
 RULE = "How cuts are chosen, such as shrunk or exact; an unknown name lists all."
 RuleSpec = Annotated[str, typer.Option(help=RULE, autocompletion=rules)]
 SubjectTo = Annotated[
-    list[str] | None, typer.Option(help="A metric that must be reached, as recall=0.9; may be repeated.")
+    list[str] | None, typer.Option(help="A metric and the least it must reach, such as recall=0.9; may be repeated.")
 ]
 Confidence = Annotated[
     float | None, typer.Option(help="--subject-to shall hold for later rows, too, with this confidence, such as 0.95.")
@@ -177,4 +177,4 @@ Abstain = Annotated[
     str | None,
     typer.Option(help="A person decides this share of the rows, such as 0.05; or 'promise': as few as needed."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the data instead of the text.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]

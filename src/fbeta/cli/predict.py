@@ -12,7 +12,7 @@ _OUT = "Ends in csv, tsv, parquet, arrow, feather; - is the standard output."
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `fbeta fit` wrote.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `fbeta fit` wrote.")],
     source: Annotated[
         str,
         typer.Argument(
@@ -27,20 +27,28 @@ def predict(
         Literal["error", "other"], typer.Option(help="What to do with a category that training did not have.")
     ] = "error",
     cut: Annotated[
-        float | None, typer.Option(help="Decide at this probability, not at the model's own, as `fbeta tune` found.")
+        float | None,
+        typer.Option(help="Decide at this probability instead of the model's own cut, as found by `fbeta tune`."),
     ] = None,
     adapt: Annotated[
-        bool, typer.Option("--adapt", help="Follow the share of positives of these rows, found without their target.")
+        bool,
+        typer.Option(
+            "--adapt", help="Adapt to the share of positives among these rows, estimated without their target."
+        ),
     ] = False,
     at_prevalence: Annotated[
-        float | None, typer.Option(help="Follow the share of positives where it is known, such as 0.02.")
+        float | None, typer.Option(help="Adapt to a share of positives that is known, such as 0.02.")
     ] = None,
-    score: Annotated[bool, typer.Option("--score", help="Compare with the target column of DATA.")] = False,
+    score: Annotated[
+        bool, typer.Option("--score", help="Score the decisions against the target column of DATA.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the probability and the decision of every row; files larger than memory are streamed."""
+    """Write a probability and a decision per row; files larger than memory are streamed."""
     if as_json and out == "-":
         stop("--json takes the standard output: say with -o where the predictions go.")
+    if adapt and at_prevalence is not None:
+        stop("--adapt finds the share of positives that --at-prevalence gives: leave one of them out.")
     with answering():
         from fbeta import artifact
         from fbeta.metrics import title

@@ -19,25 +19,32 @@ if TYPE_CHECKING:
 def tune(
     scores: Annotated[Path, typer.Argument(metavar="SCORES", help="A table with scores and the truth.")],
     target: Annotated[str, typer.Option(help="The column with the truth.")],
-    score: Annotated[str, typer.Option(help="The column with scores: probabilities, logits, any that rise.")],
+    score: Annotated[
+        str,
+        typer.Option(
+            help="The column with scores: probabilities, logits, or any that are higher for likelier positives."
+        ),
+    ],
     metric: MetricSpec = "fbeta:beta=1",
     kind: Annotated[
         str | None,
-        typer.Option(help="What the scores are: probability, logit or score; if not given, what is assumed is said."),
+        typer.Option(
+            help="What the scores are: probability, logit or score; assumed from their range, and said, if not given."
+        ),
     ] = None,
     rule: RuleSpec = "exact",
     subject_to: SubjectTo = None,
     confidence: Confidence = None,
     abstain: Abstain = None,
-    budget: Annotated[float | None, typer.Option(help="At most so many alerts on these rows.")] = None,
+    budget: Annotated[float | None, typer.Option(help="The most alerts allowed on these rows.")] = None,
     positive: Positive = None,
     prevalence: Annotated[
-        float | None, typer.Option(help="Share of positives where the cut will be used, if another.")
+        float | None, typer.Option(help="Share of positives where the cut will be used, if not that of these rows.")
     ] = None,
-    weight: Annotated[str | None, typer.Option(help="The column with weights of rows.")] = None,
+    weight: Annotated[str | None, typer.Option(help="The column with a weight per row.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find the cut of the scores of any model: its score, how sure that is, and what it does to the rows."""
+    """Find the best cut for the scores of any model: what it scores, how sure that is, and what it calls positive."""
     with answering():
         from fbeta.decisions import tune as find
         from fbeta.decisions.inputs import read_kind

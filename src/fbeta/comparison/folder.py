@@ -14,6 +14,7 @@ from fbeta.decisions import Platt
 from fbeta.learners import Scorer
 from fbeta.learners.crossfit import Array
 from fbeta.learners.learner import Course
+from fbeta.learners.network import read_arrays
 from fbeta.sealed import DAMAGED, LARGEST, read_json, seal, unseal
 from fbeta.tables import Encoder
 from fbeta.writing import naming, write
@@ -92,17 +93,11 @@ class Folder:
 
 
 def _read(part: Part, data: bytes) -> dict[str, SplitScores]:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
     members = unseal(data)
     about = read_json(members[ABOUT])
     if about[KEY] != part.key:
         raise ValueError("it is another part")
-    try:
-        numbers = load(members[NUMBERS])
-    except SafetensorError as error:
-        raise ValueError(str(error)) from error
+    numbers = read_arrays(members, NUMBERS)
     found = {}
     for loss in part.losses:
         inner, outer, course = (numbers[f"{loss}.{name}"] for name in ("inner", "outer", "course"))

@@ -24,7 +24,7 @@ WORTH = 20_000
 
 
 def _silent(_: Any) -> None:
-    """Other processes have nobody to talk to."""
+    """Show no progress: other processes have no bar."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -122,7 +122,7 @@ def _check_options(call: Callable[..., Any], options: Mapping[str, Any]) -> None
 
 
 def usual_folder(table: Table) -> Path:
-    """Where the finished parts of a table are kept if nobody says where."""
+    """Where the finished parts of a table are kept by default."""
     return root() / "compare" / digest(table)[:16]
 
 

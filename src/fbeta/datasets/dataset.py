@@ -157,6 +157,7 @@ class Dataset(Generic[Content]):
             raise ValueError(f"{self.name} has no source {source!r}. Choices: {', '.join(('auto', *self.sources))}.")
         with self._trying(f"keep {self.name} in {self.folder}", "fix that, or set FBETA_DATA to another folder"):
             if wanted := self._wanted():
+                need_pooch()  # without it every source would fail
                 self.folder.mkdir(parents=True, exist_ok=True)
                 _sweep(self.folder)
                 tell = progress or (lambda what, done, total: None)

@@ -95,7 +95,7 @@ def _asked(url: str, start: int) -> Iterator[Any]:
     try:
         answer = requests.get(url, headers=headers, timeout=TIMEOUT, stream=True, hooks={"response": bare})
     except (requests.TooManyRedirects, requests.exceptions.InvalidSchema, requests.exceptions.InvalidURL) as error:
-        raise DataError(f"{urlsplit(url).netloc} sends us on to nowhere: {error}") from error
+        raise DataError(f"{urlsplit(url).netloc} redirects to an address that cannot be used: {error}") from error
     with answer:
         yield answer
         yield from answer.iter_content(_CHUNK)

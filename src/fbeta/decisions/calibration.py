@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fbeta.decisions.inputs import Vector
 from fbeta.decisions.steps import Steps
+from fbeta.spelling import register
 
 #: Probabilities are kept this far from 0 and 1 before they are calibrated: a score of 0 must not outweigh all others.
 MARGIN = 1e-9
@@ -55,7 +56,7 @@ class Calibrator(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        Calibrator.registry[cls.__name__.lower()] = cls
+        register(Calibrator.registry, cls.__name__.lower(), cls, "calibration")
 
     @abstractmethod
     def curve(self, x: Vector) -> Vector:
@@ -75,7 +76,8 @@ class Calibrator(ABC):
         x = logit(x) if self.of_logits else x
         inside = np.clip(x, self.low, self.high)
         beyond = np.subtract(x, inside, out=np.zeros_like(x), where=x != inside)
-        found: Vector = self.curve(inside) + FLAT * beyond / self._width
+        with np.errstate(over="ignore"):  # infinitely sure
+            found: Vector = self.curve(inside) + FLAT * beyond / self._width
         return found
 
     @property
@@ -203,25 +205,29 @@ def fit_platt(rows: LabelledRows, limits: tuple[float, float] = (-np.inf, np.inf
     return Platt(float(a / spread), float(b - a * centre / spread), **common)
 
 
-def most_likely(rows: LabelledRows, design: Vector) -> Vector:
-    """The log odds, linear in the design, that are most likely: Newton steps, halved until they help."""
+def most_likely(rows: LabelledRows, design: Vector, prior: tuple[Vector, Vector] | None = None) -> Vector:
+    """The log odds, linear in the design, that are most likely: Newton steps, halved until they help.
+
+    `prior`: mean and precision of the coefficients, if something is known of them.
+    """
     hit, miss = rows.hit, rows.miss
     n1, n0, mass = hit.sum(), miss.sum(), hit + miss
     goal = hit * (n1 + 1) / (n1 + 2) + miss / (n0 + 2)
+    expected, sure = (np.zeros(len(design)), np.zeros(2 * [len(design)])) if prior is None else prior
     here = np.zeros(len(design))
     here[-1] = float(logit(goal.sum() / mass.sum())) if mass.sum() > 0 else 0.0
 
     def loss(at: Vector) -> float:
         f = at @ design
-        return float((mass * np.logaddexp(0.0, f) - goal * f).sum())
+        return float((mass * np.logaddexp(0.0, f) - goal * f).sum() + (at - expected) @ sure @ (at - expected) / 2)
 
     if len(design) == 1:
         return here
     found = loss(here)
     for _ in range(50):
         p = sigmoid(here @ design)
-        slope = design @ (goal - mass * p)
-        curvature = (design * (mass * p * (1 - p))) @ design.T + 1e-10 * mass.sum() * np.eye(len(design))
+        slope = design @ (goal - mass * p) - sure @ (here - expected)
+        curvature = (design * (mass * p * (1 - p))) @ design.T + 1e-10 * mass.sum() * np.eye(len(design)) + sure
         step = np.linalg.solve(curvature, slope)
         for _ in range(30):
             there = here + step

@@ -61,8 +61,16 @@ def read_rows(
     return s, y, w
 
 
+def read_row_weight(weight: Any | None, rows: int) -> Vector:
+    """The weight of each of so many rows of several columns: 1 if none is given."""
+    w = np.ones(rows) if weight is None else read_array("weight", weight, np.float64)
+    if w.shape != (rows,) or not ((w >= 0) & np.isfinite(w)).all() or not w.any():
+        raise ValueError(f"weight is one number per row, finite, from 0 and not all 0; got shape {w.shape}.")
+    return w
+
+
 def read_kind(kind: str | None, low: float, high: float, *, matters: bool) -> str:
-    """The kind that was said, checked; where it `matters` and was not said, the one assumed from the range, aloud."""
+    """The kind that was said, checked; where it `matters` and was not said, the range decides, with a warning."""
     inside = low >= 0 and high <= 1
     if kind is None and not matters:
         return "score"

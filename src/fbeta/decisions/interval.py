@@ -61,10 +61,10 @@ class Evidence:
     lows: NDArray[np.intp] | None = None
 
     @classmethod
-    def of(cls, problem: Problem, index: int, follows: float, low: int | None = None) -> Self:
+    def of(cls, problem: Problem, index: int, follows: float, low: int | None = None, parts: int = KNOTS) -> Self:
         """Keep the chosen cut (or two), and some that divide positives and negatives into equal parts."""
         steps, lows = problem.observed, None
-        knots = steps.knots(KNOTS, index, index if low is None else low)
+        knots = steps.knots(parts, index, index if low is None else low)
         kept, place = steps.at_knots(knots), int(np.searchsorted(knots, index))
         allowed = problem.allowed if problem.ends is None else problem.ends.high
         allowed = np.ones(knots.size, dtype=bool) if allowed is None else allowed[knots]
@@ -90,6 +90,14 @@ class Evidence:
         """How much better a cut looks on the rows that chose it than it is."""
         if self.follows == 0:
             return 0.0
+        best, seen = self.choices()
+        with np.errstate(invalid="ignore"):  # a user's formula may be infinite; such gaps are left out
+            gaps = seen - self._scores(*self._cells())[best]
+        gaps = gaps[np.isfinite(gaps)]
+        return self.follows * max(0.0, float(gaps.mean())) if gaps.size else 0.0
+
+    def choices(self) -> tuple[NDArray[np.intp], Vector]:
+        """The best cut for each of many draws of the rows, and its score on that draw. Shape: ``(RESAMPLES,)``."""
         steps, rng = self.steps, np.random.default_rng(0)
         tp, fp = (
             first[0] + np.pad(np.cumsum(rng.poisson(mass * rows, (RESAMPLES, mass.size)) / rows, 1), ((0, 0), (1, 0)))
@@ -103,13 +111,9 @@ class Evidence:
         cells = tp, fp, tp[:, -1:] - tp[:, lows] + n1, fp[:, -1:] - fp[:, lows] + n0
         total = tp[:, -1:] + fp[:, -1:] + n1 + n0
         seen = self._scores(*(x * divide(self._total, total) for x in cells))
-        true = self._scores(*self._cells())
         seen = np.where(self.allowed & ~np.isnan(seen), seen, -np.inf)
         best = np.argmax(seen, axis=1)
-        with np.errstate(invalid="ignore"):  # a user's formula may be infinite; such gaps are left out
-            gaps = seen[np.arange(RESAMPLES), best] - true[best]
-        gaps = gaps[np.isfinite(gaps)]
-        return self.follows * max(0.0, float(gaps.mean())) if gaps.size else 0.0
+        return best, seen[np.arange(RESAMPLES), best]
 
     def interval(self, level: float = 0.95, optimism: float | None = None) -> Interval:
         """Both intervals."""

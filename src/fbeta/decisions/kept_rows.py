@@ -16,6 +16,7 @@ from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.rules import as_rule
 from fbeta.decisions.steps import Binned
 from fbeta.decisions.threshold import Threshold
+from fbeta.plain_data import to_plain
 
 #: The rows of each column are kept in about so many parts.
 PARTS = 256
@@ -56,8 +57,18 @@ class KeptRows:
         at = float(logit(cut.value, 1e-300)) if np.isfinite(cut.value) else float(cut.value)
         return find_prevalence(self.rows[column], np.clip(log_odds - raised, -FARTHEST, FARTHEST), weight, at - raised)
 
-    def cut(self, column: int, population: Prevalence, old: Threshold) -> Threshold:
-        """The cut of a column by the same rule, for probabilities of a population."""
+    def cuts(self, populations: Sequence[Prevalence], old: Sequence[Threshold]) -> list[Threshold]:
+        """The cuts of all columns by the same rules, for probabilities of other populations."""
+        problems = [self._problem(k, *each) for k, each in enumerate(zip(populations, old, strict=True))]
+        found = list(old)
+        for rule in dict.fromkeys(cut.rule for cut in old):
+            mine = [k for k, cut in enumerate(old) if cut.rule == rule]
+            for k, cut in zip(mine, as_rule(rule).thresholds([problems[k] for k in mine]), strict=True):
+                found[k] = cut
+        return found
+
+    def _problem(self, column: int, population: Prevalence, old: Threshold) -> Problem:
+        """What a rule is asked for a column of another population."""
         rows, share = self.rows[column], population.value
         totals = rows.positives, rows.negatives
         there = rows.at_prevalence(share)
@@ -66,32 +77,17 @@ class KeptRows:
         hits, misses = (before / now * per for before, now, per in each)
         scores, ends = sigmoid(rows.scores + population.raised), sigmoid(rows.ends + population.raised)
         moved = replace(there, scores=scores, ends=ends, kind="probability", rows_per_weight=(hits, misses))
-        problem = Problem.read(moved, old.metric, self.constraints, share)
-        return as_rule(old.rule).threshold(problem)
+        return Problem.read(moved, old.metric, self.constraints, share)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        rows = [
-            {
-                "scores": r.scores.tolist(),
-                "ends": r.ends[:-1].tolist(),
-                "tp": r.tp.tolist(),
-                "fp": r.fp.tolist(),
-                "called": r.called.tolist(),
-                "rows_per_weight": list(r.rows_per_weight),
-            }
-            for r in self.rows
-        ]
-        asked = self.constraints
-        at_least = [[str(metric), value] for metric, value in asked.at_least]
-        return {
-            "rows": rows,
-            "seen": [list(ends) for ends in self.seen],
-            "subject_to": at_least,
-            "budget": asked.budget,
-            "confidence": asked.confidence,
-            "abstain": asked.abstain,
-        }
+        names = ("scores", "tp", "fp", "called", "rows_per_weight")
+        rows = [{name: getattr(r, name) for name in names} | {"ends": r.ends[:-1]} for r in self.rows]
+        at_least = [(str(metric), value) for metric, value in self.constraints.at_least]
+        asked = {name: getattr(self.constraints, name) for name in ("budget", "confidence", "abstain")}
+        asked |= {"subject_to": at_least}
+        found: dict[str, Any] = to_plain({"rows": rows, "seen": self.seen, **asked})
+        return found
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

@@ -31,7 +31,7 @@ def decide_large(p: Any, metric: Metric, empty: float) -> Any:
 
 
 def call_likeliest(p: Any, q: Any, value: Any) -> Any:
-    """Call as many elements of each row as are worth most, the likeliest ones; q is p, the highest first."""
+    """Call the likeliest elements of each row, as many as score best; q is p sorted, the highest first."""
     best = (value - ROUNDING * (value == value).cumsum(-1)).argmax(-1)
     last = q[(best == best).cumsum(0) - 1, best - (best > 0) * 1][:, None]
     last = last.to(p.dtype) if hasattr(p, "detach") else last.astype(p.dtype)

@@ -14,6 +14,7 @@ from fbeta.decisions.inputs import Vector
 from fbeta.decisions.problem import few_positives
 from fbeta.decisions.steps import Binned
 from fbeta.numerals import percent
+from fbeta.plain_data import to_plain
 
 #: Of fewer rows nothing is said.
 LEAST = 50
@@ -86,7 +87,8 @@ class Prevalence:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return vars(self) | {"interval": list(self.interval)}
+        found: dict[str, Any] = to_plain(vars(self))
+        return found
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -128,11 +130,11 @@ def find_prevalence(rows: Binned, scores: Vector, weight: Vector | None = None, 
     ratio = np.exp(logit(calibrate(rows)(rows.scores)) - logit(known.share))
     here, likely = (known.measure(_slope(ratio, q), new, count) for q in (known.share, _most_likely(ratio, new)))
     share = float(np.clip(likely.share, 0.5 / count, 1 - 0.5 / count))
-    telling = min(here.separation, likely.separation) > RISEN
+    told_apart = min(here.separation, likely.separation) > RISEN
     away = (here.share - known.share) / here.null_error if here.between > 0 else 0.0
     moved = away > RISEN or away < -FALLEN
-    low, high = likely.interval() if telling else (0.0, 1.0)
-    said = None if telling else "The scores hardly tell the classes apart, so they say little of the share."
+    low, high = likely.interval() if told_apart else (0.0, 1.0)
+    said = None if told_apart else "The scores hardly tell the classes apart, so they say little of the share."
     remarks = filter(None, [few_positives(rows.positive_rows), said or known.misfit(new, count, share)])
     interval = max(0.0, min(low, share)), min(1.0, max(high, share))
     counted = known.counted(rows.index(cut), new)
@@ -148,7 +150,7 @@ def _check(rows: Binned, scores: Vector, weight: Vector | None) -> None:
         raise ValueError(
             f"A share of positives needs {LEAST} rows at least; got {w.sum():g}. If it is known, give at_prevalence=."
         )
-    if min(rows.positives, rows.negatives) <= 0:
+    if not 0 < rows.positives < rows.positives + rows.negatives:  # or one outweighs the other beyond all digits
         raise ValueError("The rows that were decided by are of one class; a share needs scores of both.")
     if np.ptp(scores) == 0:
         raise ValueError(f"All {w.sum():,.0f} scores are equal, so they say nothing of the share of positives.")

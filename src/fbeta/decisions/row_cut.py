@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fbeta.decisions.inputs import Vector, read_array, read_kind, read_rows
+from fbeta.decisions.inputs import Vector, read_array, read_kind, read_row_weight, read_rows
 from fbeta.decisions.interval import RowEvidence
 from fbeta.decisions.problem import Problem
 from fbeta.decisions.rows import check_empty
@@ -92,9 +92,7 @@ def cut_rows(
             f"average='samples' is the mean over rows: scores and target are (n, K); got {s.shape} and {y.shape}. "
             "Images are rows of pixels: reshape(n, -1)."
         )
-    w = np.ones(len(s)) if weight is None else read_array("weight", weight, np.float64)
-    if w.shape != (len(s),) or not ((w >= 0) & np.isfinite(w)).all() or not w.any():
-        raise ValueError(f"weight is one number per row, finite, from 0 and not all 0; got shape {w.shape}.")
+    w = read_row_weight(weight, len(s))
     all_scores = scores.reshape(-1) if hasattr(scores, "detach") else s.ravel()
     flat, truth, _ = read_rows(all_scores, y.ravel())
     kind = read_kind(kind, float(flat.min()), float(flat.max()), matters=False)

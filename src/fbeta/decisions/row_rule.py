@@ -8,11 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fbeta.decisions.inputs import Vector, read_array
+from fbeta.decisions.inputs import Vector, read_row_weight
 from fbeta.decisions.rows import EXACT, check_empty, decide_rows, row_scores, size_weights
 from fbeta.decisions.threshold import Threshold
 from fbeta.metrics import Metric, title
 from fbeta.numerals import fixed
+from fbeta.plain_data import to_plain
 
 #: Weights of sizes are no larger.
 LARGEST = 1e100
@@ -41,7 +42,7 @@ class RowRule:
     @classmethod
     def choose(cls, p: Vector, target: NDArray[Any], metric: Metric, weight: Any, cut: Threshold, empty: float) -> Self:
         """Score both on rows whose probabilities come from models that did not see them, weight ``(n,)``."""
-        w = np.ones(len(p)) if weight is None else read_array("weight", weight, np.float64)
+        w = read_row_weight(weight, len(p))
         fold = np.random.default_rng(0).permutation(len(p)) % min(FOLDS, len(p))
         found = np.zeros(p.shape, dtype=bool)
         for held in (fold == name for name in np.unique(fold)):
@@ -74,14 +75,8 @@ class RowRule:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        sizes = None if self.sizes is None else self.sizes.tolist()
-        return {
-            "one_by_one": self.one_by_one,
-            "empty": self.empty,
-            "sizes": sizes,
-            "scores": list(self.scores),
-            "gap": self.gap,
-        }
+        found: dict[str, Any] = to_plain(vars(self))
+        return found
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], columns: int) -> Self:

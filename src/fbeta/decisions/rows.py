@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fbeta.decisions.expected_scores import exact_values, falling, law_of_count
-from fbeta.decisions.inputs import Vector, read_array
+from fbeta.decisions.inputs import Vector, read_array, read_row_weight
 from fbeta.decisions.large_rows import LIKELIEST, call_likeliest, decide_large
 from fbeta.metrics import Confusion, Metric, as_metric
 
@@ -93,9 +93,7 @@ def size_weights(probabilities: Any, target: Any, weight: Any = None) -> Vector:
     if p.ndim != 2 or p.shape != y.shape or not p.size:
         raise ValueError(f"probabilities and target must be alike, (n, K); got {p.shape} and {y.shape}.")
     likely = law_of_count(_checked(p))
-    rows = np.ones(len(p)) if weight is None else read_array("weight", weight, np.float64)
-    if rows.shape != (len(p),) or not ((rows >= 0) & np.isfinite(rows)).all() or not rows.any():
-        raise ValueError(f"weight is one number per row, finite, from 0 and not all 0; got shape {rows.shape}.")
+    rows = read_row_weight(weight, len(p))
     rows = rows * rows.sum() / (rows @ rows)  # as many rows as they stand for
     wanted = np.bincount(np.count_nonzero(y, axis=1), rows, p.shape[1] + 1) + 0.5
     w = np.ones(p.shape[1] + 1)

@@ -68,7 +68,7 @@ class Steps:
 
     @classmethod
     def _of_labels(cls, s: NDArray[Any], hit: NDArray[np.bool_], n1: int, dtype: str, kind: str) -> Steps:
-        """LabelledRows of weight one and labels 0 and 1: sorting values is far quicker than sorting positions."""
+        """Rows of weight one with labels 0 and 1: sorting values is far quicker than sorting positions."""
         ordered = np.sort(s)
         new = np.append(True, ordered[1:] != ordered[:-1])
         if new.all():

@@ -2,7 +2,7 @@
 
 A model that is trained with the prices (c₀, c₁) of its two mistakes operates somewhere in ROC space; the metric's
 slopes there give new prices. Where the two agree, the model's own boundary is the metric's best rule. The point
-never comes from the rows a model was fitted to: a model that knows its rows by heart makes no mistakes on them.
+never comes from the rows a model was fitted to: a model that has memorised its rows makes no mistakes on them.
 """
 
 from fbeta.learners.crossfit import CrossFit, cross_fit, take

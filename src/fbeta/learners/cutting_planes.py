@@ -115,7 +115,7 @@ def fit_linear(
     planes, best = Planes(X.shape[1] + 1, price), np.zeros(X.shape[1] + 1)
     objectives: list[float] = []
     for _ in range(passes):
-        # Half way from the best solution: where the planes alone would lead swings, and takes more passes.
+        # Half way to the best solution: the solution of the planes alone oscillates, and takes more passes.
         w = (planes.solution + best) / 2
         scores = X @ w[:-1] + intercept * w[-1]
         value, slope = hinge(scores)

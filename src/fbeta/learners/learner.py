@@ -1,5 +1,6 @@
 """What learns from rows: one protocol for networks, boosters and whatever else is compared or fitted."""
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
@@ -69,6 +70,12 @@ class Rows:
         return cross_fit(drawn, lambda model, at: score(model, take(self.X, at)), *given), drawn(
             *given[:2], self.weight
         )
+
+    def fitted(self, fit: "Fit[Scorer]") -> "Fitted":
+        """What comes of fitting all rows, and all but each fold, to models that score rows when they are called."""
+        began = time.perf_counter()
+        found, model = self.cross_fit(fit, lambda model, X: model(X))
+        return Fitted(found.scores, model, found.models, seconds=time.perf_counter() - began)
 
     @property
     def folds(self) -> int:
@@ -199,7 +206,7 @@ class Learner(ABC):
     - `together`: all losses of a comparison are trained as one program, which is quicker than one by one.
     - `package`: what must be installed. `files`: those that hold one of its fitted models.
     - `rank`: how hard it is to beat as a rule; comparisons list the hardest last. `usual`: whether a comparison takes
-      it where no models are named. `draws`: whether it heeds `Rows.draw`.
+      it where no models are named. `draws`: whether it learns from the rows that `Rows.draw` gives.
     """
 
     registry: ClassVar[dict[str, "type[Learner]"]] = {}

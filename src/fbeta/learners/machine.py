@@ -1,4 +1,4 @@
-"""What the machine gives: a device, threads, and random bits that are the same on every machine."""
+"""A device, threads, and random bits that are the same on every machine."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

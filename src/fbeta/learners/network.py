@@ -132,7 +132,7 @@ class NetworkLearner(Learner):
         return self.batch or int(np.clip(rows // 100, 32, 1024))
 
     def rate_of(self, steps: int) -> float:
-        """The learning rate: an epoch of fewer steps has longer ones, ten times at most, to go as far."""
+        """The learning rate: the fewer steps per epoch, the longer they are, up to ten times."""
         return 3e-3 * float(np.clip(100 / steps, 1, 10)) if self.rate is None else self.rate
 
     def loss_options(self, loss: str, goal: Goal) -> dict[str, Any]:

@@ -102,7 +102,7 @@ class _LossRuns:
         self.settled, self.stopped = True, False
 
     def ended(self, epoch: int) -> bool:
-        """Whether nothing more is to come of it from this epoch on, whatever is trained beside it."""
+        """Whether it is finished by this epoch, whatever is trained beside it."""
         return self.stopped or self.best.ended(epoch)
 
     def look(self, epoch: int, models: Sequence[torch.Tensor]) -> None:

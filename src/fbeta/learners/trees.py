@@ -1,4 +1,4 @@
-"""Trees as plain arrays: what must hold of them before a native library, which looks at nothing, walks through them."""
+"""Trees as plain arrays, and their checks before a native library, which checks nothing, reads them."""
 
 from array import array
 from collections.abc import Iterable

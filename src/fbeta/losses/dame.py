@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fbeta.losses.options import is_number
+from fbeta.losses.options import above_zero
 from fbeta.losses.pace import PacedLoss, Stages
 
 
@@ -44,6 +44,5 @@ class DAMELoss(PacedLoss, name="dame"):
         **options: Any,
     ) -> None:
         super().__init__(metric, prevalence, q=q, counts=counts, **options)
-        if not (is_number(stage) and stage > 0):
-            raise ValueError(f"stage is a number of positives above 0; got {stage!r}.")
+        above_zero("stage", stage, "number of positives")
         self.in_stages(stage, Stages(share=1.0, growth=1.0))

@@ -16,7 +16,7 @@ from fbeta.losses.elements import cast, parts
 from fbeta.losses.kernels.formula import evaluate
 from fbeta.losses.kernels.plain import Elements, PlainRows
 from fbeta.losses.module import RowLoss
-from fbeta.losses.options import Options, is_number, one_of
+from fbeta.losses.options import Options, above_zero, is_number, one_of
 from fbeta.losses.pace import PacedConfusion
 from fbeta.losses.running import Decay
 from fbeta.losses.tangent import TangentElements
@@ -144,7 +144,7 @@ class EbanLoss(RowLoss, name="eban"):
 
     - `at`: {"recall": b} maximises precision, {"precision": a} recall; None bounds the metric, an F_β.
     - `bound`: "logistic" or "hinge".
-    - `counts`: what λ listens to: the "bound", as published, or "hard" decisions, which leave nothing in reserve: a
+    - `counts`: what λ follows: the "bound", as published, or "hard" decisions, which leave nothing in reserve: a
       bound of a logistic loss meets a recall of 0.9 with far more than that [cotter2019].
     - `memory`, `accumulate`: see `RunningConfusion`. `patience`: positives in which λ moves by a factor of e at most.
 
@@ -178,8 +178,7 @@ class EbanLoss(RowLoss, name="eban"):
         super().__init__(FBeta(1) if metric is None and at is not None else metric, prevalence, **options)
         one_of("bound", bound, ("logistic", "hinge"))
         one_of("counts", counts, ("bound", "hard"))
-        if not (is_number(patience) and patience > 0):
-            raise ValueError(f"patience is a number of positives above 0; got {patience!r}.")
+        above_zero("patience", patience, "number of positives")
         self.bargain, self.bound, self.counts = self._bargain(at), bound, counts
         self.counting = hard_decisions if counts == "hard" else None
         pace = Ascent(self.bargain, Decay(0.5), memory, patience)

@@ -42,6 +42,12 @@ def is_number(x: object) -> bool:
     return isinstance(x, Real) and not isinstance(x, bool)
 
 
+def above_zero(name: str, value: Any, what: str = "number") -> None:
+    """Refuse an option that is no number above 0; `what` says of what it is one."""
+    if not (is_number(value) and value > 0):
+        raise ValueError(f"{name} is a {what} above 0; got {value!r}.")
+
+
 def one_of(name: str, value: Any, choices: Iterable[str]) -> None:
     """Refuse an option that is not among its choices, and list them."""
     if value not in choices:

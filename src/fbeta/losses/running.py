@@ -18,7 +18,7 @@ from fbeta.losses.precise import PreciseModule
 from fbeta.losses.task import Reader
 from fbeta.metrics import Confusion
 
-#: What counts remember where nobody says, in positives.
+#: What counts remember unless said otherwise, in positives.
 MEMORY = 500.0
 
 

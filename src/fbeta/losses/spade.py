@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fbeta.losses.options import is_number
+from fbeta.losses.options import above_zero
 from fbeta.losses.pace import PacedLoss, ShrinkingStep
 
 
@@ -41,6 +41,5 @@ class SPADELoss(PacedLoss, name="spade"):
         self, metric: Any, prevalence: Any = None, *, step: float = 0.1, warmup: float = 20.0, **options: Any
     ) -> None:
         super().__init__(metric, prevalence, warmup=warmup, **options)
-        if not (is_number(step) and step > 0):
-            raise ValueError(f"step is a number above 0; got {step!r}.")
+        above_zero("step", step)
         self.follow(ShrinkingStep(step, damping=0.5), (0.0,))

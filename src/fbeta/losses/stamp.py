@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fbeta.losses.options import is_number
+from fbeta.losses.options import above_zero, is_number
 from fbeta.losses.pace import PacedLoss, Stages
 
 
@@ -41,8 +41,7 @@ class STAMPLoss(PacedLoss, name="stamp"):
         self, metric: Any, prevalence: Any = None, *, stage: float = 100.0, growth: float = 1.5, **options: Any
     ) -> None:
         super().__init__(metric, prevalence, **options)
-        if not (is_number(stage) and stage > 0):
-            raise ValueError(f"stage is a number of positives above 0; got {stage!r}.")
+        above_zero("stage", stage, "number of positives")
         if not (is_number(growth) and growth >= 1):
             raise ValueError(f"growth is a factor from 1; got {growth!r}.")
         self.in_stages(stage, Stages(share=0.5, growth=growth))

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from fbeta.losses.argmax import ArgmaxElements, ClassRows, pairwise_weights
+from fbeta.losses.argmax import ArgmaxElements, ClassRows
 from fbeta.losses.counting import classes, hard_decisions, soft_decisions
 from fbeta.losses.elements import cast, parts
 from fbeta.losses.kernels.formula import evaluate
@@ -18,10 +18,11 @@ from fbeta.losses.kernels.plain import Elements, PlainRows
 from fbeta.losses.memory import on_host
 from fbeta.losses.module import RowLoss, check_formula
 from fbeta.losses.options import Options, is_number, one_of
+from fbeta.losses.pricing import Pricing
 from fbeta.losses.running import MEMORY, RunningConfusion
 from fbeta.losses.watch import FitWatch
-from fbeta.metrics import Confusion, Metric
-from fbeta.metrics.costs import class_costs, stream_rate, tangent_costs
+from fbeta.metrics import Confusion
+from fbeta.metrics.costs import stream_rate, tangent_costs
 from fbeta.metrics.distance import box_cox, check_q
 
 
@@ -61,46 +62,6 @@ class TangentElements:
         return tangent_loss(logits, target, (c0, c1), q)
 
 
-@dataclass(frozen=True)
-class Pricing:
-    """How the state becomes costs: formulas of few numbers (see `fbeta.losses.kernels.formula`)."""
-
-    metric: Metric
-    warmup: float
-    epsilon: float
-    shared: bool
-    together: bool
-
-    def _costs(self, xp: Any, counts: Any, fresh: Any, **options: Any) -> tuple[Any, Any]:
-        own = {"warmup": self.warmup, "shared": self.shared, "together": self.together, "xp": xp}
-        return class_costs(self.metric, Confusion(*counts), (fresh[0], fresh[1]), **own, **options)
-
-    def __call__(
-        self, xp: Any, counts: Any, seen: Any, fresh: Any, population: Any, stream: Any, q: Any
-    ) -> tuple[Any, Any, Any]:
-        """Costs c₀ and c₁ within limits, and q, which is handed on."""
-        rate = stream_rate(population, stream, Confusion(*seen))
-        limits = {"population": population, "stream": rate, "epsilon": self.epsilon}
-        return *self._costs(xp, counts, fresh, **limits), q
-
-    def gains(self, xp: Any, counts: Any, fresh: Any, population: Any) -> tuple[Any, Any]:
-        """What a right negative and a right positive are worth in the population, without limits."""
-        return self._costs(xp, counts, fresh, population=population, epsilon=None)
-
-    def class_weights(
-        self, xp: Any, counts: Any, seen: Any, fresh: Any, population: Any, stream: Any, q: Any
-    ) -> tuple[Any, Any]:
-        """A weight for each of many classes, of mean one over the training rows, and q."""
-        wrong, right = self.gains(xp, counts, fresh, population)
-        weights, rate = pairwise_weights(right, wrong, xp), stream_rate(population, stream, Confusion(*seen))
-        if rate is None:
-            rate = Confusion(*seen).prevalence
-        else:  # rows of a class that training shows too often or too rarely count as the population has them
-            weights = weights * xp.where(rate > 0, population / rate, 1.0)
-        share = xp.where(rate.sum() > 0, rate, 1.0)  # nothing is known before the first row
-        return weights * share.sum() / (weights * share).sum(), q
-
-
 class TangentLoss(RowLoss, name="tangent"):
     r"""Train any differentiable metric so that the threshold ½ is the right one.
 
@@ -122,7 +83,7 @@ class TangentLoss(RowLoss, name="tangent"):
       from those of a fresh network (u = t = ½ at the prevalence, or equal costs if that is unknown).
     - `epsilon`: δ stays inside [ε, 1 − ε], so that both classes always pull.
     - `accumulate`: micro-batches in a step; None if you call `step` yourself.
-    - `watch`: a network that has learned its training rows by heart has no errors left for costs to weigh, and then ½
+    - `watch`: a network that has memorised its training rows has no errors left for costs to weigh, and then ½
       may be far from the best cut for other rows. After 250 training steps, 500, 1,000 and so on it is looked whether
       almost no error is left, and one warning says to `tune` the cut on held-out rows (False: it does not).
 

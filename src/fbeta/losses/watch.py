@@ -1,4 +1,4 @@
-"""A look at training now and then: what seems to go wrong is said, and no step but those waits for a device."""
+"""Warnings about training, looked for at a few steps; no other step waits for a device."""
 
 import itertools
 import warnings
@@ -26,7 +26,7 @@ class Watch(ABC):
     """Counts the training steps of a loss, and looks at step 250, 500, 1,000 and so on.
 
     A compiled graph cannot stop to look. There an operator stands for it that hands the value of the loss on, and
-    knows the watch by its number. (A CUDA graph replays kernels alone: nobody looks there.)
+    knows the watch by its number. (A CUDA graph replays kernels alone, so nothing is looked at there.)
     """
 
     owner: str
@@ -99,7 +99,7 @@ class FitWatch(Watch):
     rows: float | None
 
     def remark(self, state: Tensor, target: Tensor) -> str | None:
-        """Look at running counts; once is enough."""
+        """Look at running counts, until something was said."""
         c = Confusion(*state.cpu())
         known = (c.positives >= POSITIVES) & (c.negatives > 0)
         rate = ((c.fp + c.fn) / c.positives)[known]
@@ -107,9 +107,9 @@ class FitWatch(Watch):
             return None
         self.next_look = 0
         if self.rows is not None and self.steps * target.numel() <= self.rows:
-            return None  # no row was seen twice: that is no learning by heart
+            return None  # no row was seen twice, so none was memorised
         return (
-            "almost no error is left on the training rows. Where a network has learned them by heart, costs no longer "
+            "almost no error is left on the training rows. Where a network has memorised them, costs no longer "
             "move its boundary, and ½ may be far from the best cut for other rows: choose the cut on held-out rows, "
             "fbeta.tune(scores, target, metric)"
         )

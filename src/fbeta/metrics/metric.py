@@ -34,7 +34,7 @@ class Metric(ABC):
     #: Every metric by the name that `as_metric` reads, filled as classes are defined.
     registry: ClassVar[dict[str, "type[Metric]"]] = {}
 
-    #: The formula as one line of text, for people; empty if nobody wrote one.
+    #: The formula as one line of text, for people; empty if there is none.
     formula: ClassVar[str] = ""
 
     def __init_subclass__(cls, *, register: bool = True, **kwargs: Any) -> None:

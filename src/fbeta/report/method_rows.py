@@ -56,7 +56,7 @@ def method_rows(comparison: Comparison) -> list[MethodRow]:
 
 
 def ranked(rows: Sequence[MethodRow]) -> list[MethodRow]:
-    """The best on out-of-fold rows first: methods are chosen by these, and test rows rank nobody."""
+    """The best on out-of-fold rows first: methods are chosen by these, and never ranked by test rows."""
     return sorted(rows, key=lambda row: math.inf if math.isnan(row.inner) else -row.inner)
 
 

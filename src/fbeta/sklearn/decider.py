@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import check_consistent_length, check_random_state, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from fbeta.decisions import Calibrator, Decision, Threshold
 from fbeta.decisions.abstention import ASK
+from fbeta.decisions.class_scores import prices_of
 from fbeta.learners.crossfit import Array, take
 from fbeta.metrics import as_metric
 from fbeta.sklearn.labels import Labels, inner_folds, read_weight, read_y
@@ -93,8 +94,7 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The metric's decision, in the labels of `y`.
 
         Two classes: the positive one where its probability reaches the cut. Labels: each on its own, or for the average
-        "samples" those of a row together. Classes: the one
-        that is worth most to the metric.
+        "samples" those of a row together. Classes: the one that is worth most to the metric.
         """
         margin = self._margins(X)  # first: it says so if nothing is fitted
         return self.labels_.names(margin)
@@ -122,13 +122,14 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The metric of the decisions (not accuracy), averaged as in training over the classes that occur."""
         called, target = self.labels_.called(self._margins(X)), self.labels_.columns(read_y(y))
-        if self.labels_.kind == "multiclass":  # a class that is neither there nor called has no score
-            there = (called + target).any(0)
+        metric = as_metric(self.metric)
+        if self.labels_.kind == "multiclass" and prices_of(metric) is None:
+            there = (called + target).any(0)  # a class that is neither there nor called has no score
             called, target = called[:, there], target[:, there]
-        return metric_of(as_metric(self.metric), called, target, sample_weight, self.average)
+        return metric_of(metric, called, target, sample_weight, self.average)
 
     def adapt(self, X: Any = None, *, at_prevalence: Any = None) -> Self:
-        """Follow the population: a copy that decides for rows with another share of positives, found without labels.
+        """A copy adapted to rows with another share of positives, which is estimated without their labels.
 
         `X` are at least 50 new rows; `at_prevalence` is the share in place of them, where it is known. Probabilities
         and cuts move if the share did, see `Decision.adapt`; ``decision_.explain()`` says what was found. For two
@@ -149,6 +150,13 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         made = copy.copy(self)
         made.decision_ = self.decision_.adapt(scores, at_prevalence=at_prevalence)
         return made
+
+    def _checked(self, X: Any, y: Any = None, **options: Any) -> Any:
+        """The rows as scikit-learn checks them; with a target they are those to learn from."""
+        if y is None:
+            return validate_data(self, X, reset=False, **options)
+        target = read_y(y)
+        return validate_data(self, X, target, multi_output=target.ndim == 2, **options)[0]
 
     def _read_rows(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Given:
         """Check lengths and weights; a weight of 0 is no row, for folds and cuts as well."""
@@ -204,7 +212,7 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             kind="logit",
             rule=self.rule,
             calibration=calibration,
-            average=self.average if self.average in ("micro", "samples") else "macro",
+            average="macro" if self.average == "binary" else self.average,
             exclusive=self.labels_.kind == "multiclass",
             **self._constraints,
         )

@@ -19,7 +19,7 @@ OVER_ROWS = (
     "average='samples' is the mean over rows of several labels: y must be columns of 0 and 1. For classes that exclude "
     "each other set average='macro'."
 )
-#: Folds where nobody said how many.
+#: Folds, unless said otherwise.
 FOLDS = 5
 
 
@@ -34,7 +34,8 @@ class Labels:
     @classmethod
     def read(cls, y: Any, average: str = "binary", pos_label: Any = None, classes: Any = None) -> Self:
         """Find out what a target means, or say what it would take; `classes` are those of a fitted classifier."""
-        check_average(average)
+        if average != "weighted":  # of several classes only
+            check_average(average)
         check_classification_targets(y)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         if kind == "multilabel-indicator":
@@ -52,6 +53,7 @@ class Labels:
             )
         if len(found) > 2:
             return cls("multiclass", found).allowed(average, pos_label)
+        check_average(average)
         if average == "samples":
             raise ValueError(OVER_ROWS)
         if pos_label is None:
@@ -75,6 +77,8 @@ class Labels:
                 f"pos_label names the positive of two classes for average='binary'; y has {what} and average is "
                 f"{average!r}. Leave it None."
             )
+        if self.kind == "multilabel":
+            check_average(average)
         if average == "samples" and self.kind == "multiclass":
             raise ValueError(OVER_ROWS)
         if average == "micro" and self.kind == "multiclass":
@@ -160,7 +164,7 @@ def _matrix(y: Any) -> NDArray[Any]:
 
 
 def _rarer(classes: NDArray[Any], values: NDArray[Any]) -> int:
-    """The place of the rarer class, said aloud where it is not the one that scikit-learn would take."""
+    """The place of the rarer class, with a warning where it is not the one that scikit-learn would take."""
     counts = {str(name): int(np.count_nonzero(values == name)) for name in classes}
     if min(counts.values()) == 0:  # a part of the data without a class does not say which is rarer
         return 1

@@ -6,14 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import validate_data
 
 from fbeta.learners import Goal, Rows, models
 from fbeta.learners.crossfit import Array
 from fbeta.learners.network import WEIGHTS
 from fbeta.metrics import as_metric
 from fbeta.sklearn.decider import Decider, check_whole
-from fbeta.sklearn.labels import read_y
 
 SOLVERS = ("auto", "adam", "lbfgs")
 #: What "auto" leaves to the model.
@@ -118,11 +116,7 @@ class MetricClassifier(Decider):
     def _table(self, X: Any, y: Any = None) -> Any:
         """The rows, checked; with a target they are those to learn from."""
         sparse = "csr" if self.model == "linear" else False
-        options = {"accept_sparse": sparse, "dtype": [np.float64, np.float32]}
-        if y is None:
-            return validate_data(self, X, reset=False, **options)
-        target = read_y(y)
-        return validate_data(self, X, target, multi_output=target.ndim == 2, **options)[0]
+        return self._checked(X, y, accept_sparse=sparse, dtype=[np.float64, np.float32])
 
     def _learner(self) -> Any:
         """The model, with all options that are not left to it."""

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import validate_data
 
 from fbeta.learners import Goal, Rows
 from fbeta.learners.crossfit import Array
@@ -14,7 +13,6 @@ from fbeta.learners.models.svm_perf import SVMPerf
 from fbeta.learners.network import Network
 from fbeta.metrics import as_metric
 from fbeta.sklearn.decider import Decider, check_whole
-from fbeta.sklearn.labels import read_y
 
 
 @dataclass(eq=False, repr=False)
@@ -84,11 +82,7 @@ class SVMPerfClassifier(Decider):
 
     def _table(self, X: Any, y: Any = None) -> Any:
         """The rows, checked; with a target they are those to learn from."""
-        options = {"accept_sparse": "csr", "dtype": np.float64}
-        if y is None:
-            return validate_data(self, X, reset=False, **options)
-        target = read_y(y)
-        return validate_data(self, X, target, multi_output=target.ndim == 2, **options)[0]
+        return self._checked(X, y, accept_sparse="csr", dtype=np.float64)
 
     def _scores(self, X: Any) -> Array:
         return np.asarray(self._table(X) @ self.coef_.T + self.intercept_)

@@ -17,17 +17,19 @@ class ThresholdClassifier(MetaDecider):
 
     - `estimator`: a classifier with `predict_proba` or `decision_function`.
     - `metric`: a `Metric`, a spec such as "fbeta:beta=2", or a function of (tp, fp, fn, tn).
-    - `rule`: how the cut is chosen ("shrunk", "exact", "plugin", "constant"): see `fbeta.decisions`.
+    - `rule`: how the cut is chosen ("shrunk", "exact", "plugin", "constant"; "pooled" for several labels): see
+      `fbeta.decisions`.
     - `cv`: the folds that give out-of-fold scores: None (five, fewer where the rarest class is small), a number, or
       a splitter; see `inner_folds`. The estimator is then fitted once more, on all rows.
     - `average_folds`: keep the models of the folds and average their scores, instead of that last fit. With a `cv` of a
       single split and the rule "exact" that is the plug-in of one part for the model and one for the cut [koyejo2014].
     - `prefit`: `estimator` is fitted, and stays as it is; `fit` only finds the cut. **You promise that the rows handed
       to `fit` are new to it**: a cut from rows a model was trained on is too high, every time.
-    - `average`: "binary", or for more classes and for labels the "macro" mean (for labels also "micro", and "samples",
-      the mean of row scores). Labels are cut each on its own, for "samples" those of a row are decided together; of
-      classes the one is called that is worth most to the metric, see `best_gains`. With two classes the metric is the
-      positive one's, whether `average` is "binary" or "macro".
+    - `average`: "binary", or for more classes and for labels the "macro" mean (for classes also one "weighted" by rows,
+      for labels also "micro", and "samples", the mean of row scores). Labels are cut each on its own, for "samples"
+      those of a row are decided together; of classes the one is called that is worth most to the metric, see
+      `ClassRule`. With two classes the metric is the positive one's, whether `average` is "binary" or "macro". For
+      several classes the metric may be ``Cost(matrix=…)`` in the order of ``classes_``, with average="macro".
     - `pos_label`: the positive of two classes; None is the rarer one, and a warning says so where that is not the
       later in order. ``classes_`` stays sorted whichever is positive.
     - `subject_to`, `prevalence`: constraints on the cut, and the rate of positives where it will be used: see `tune`.

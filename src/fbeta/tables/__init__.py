@@ -26,5 +26,5 @@ _HOME = {
 }  # fmt: skip
 __all__ = sorted(_HOME)
 __getattr__, __dir__ = on_first_use(
-    __name__, _HOME, ["polars"], "reading tables needs polars: pip install 'fbeta[table]'"
+    __name__, _HOME, ["polars"], "fbeta.tables needs polars: pip install 'fbeta[table]'"
 )

@@ -20,8 +20,8 @@ class Plugin(Exact):
               \mathbb E\,FP = \sum_{s_i \ge c} (1 - p_i)
 
     Targets enter only through the calibration, so it varies little; it is as wrong as the probabilities are. Where it
-    is no better on the rows than calling nothing, or everything, and the best cut on them is so by more than choosing
-    it flatters (by the bootstrap of the interval), that one is taken.
+    is no better on the rows than calling nothing, or everything, and the best cut on them is better by more than
+    the optimism of choosing it (by the bootstrap of the interval), that one is taken.
     `calibrate`: whether p comes from a calibration of (scores, target), see `calibrate`, or is the score itself.
 
     >>> from fbeta import tune

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from fbeta.decisions.abstention import Asking, best_ends, decided
+from fbeta.decisions.calibration import Calibrator
+from fbeta.decisions.calibration_choice import calibrate
 from fbeta.decisions.interval import Evidence
 from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.steps import Steps, score_cells
@@ -42,6 +44,14 @@ class Rule(ABC):
             "choose_together."
         )
 
+    def thresholds(self, problems: Sequence[Problem]) -> list[Threshold]:
+        """Cuts of several columns, each for itself; a rule that learns from all of them writes its own."""
+        return [self.threshold(p) for p in problems]
+
+    def calibrations(self, columns: Iterable[Steps]) -> Sequence[Calibrator]:
+        """Calibrations of several columns, each for itself."""
+        return [calibrate(steps) for steps in columns]
+
     def follows(self, problem: Problem) -> float:
         """How far the cut follows the targets of the rows, from 0 to 1: by so much its score on them is optimistic."""
         return 1.0
@@ -51,10 +61,10 @@ class Rule(ABC):
         """Whether the cut depends on what the scores are: probabilities, logits or any numbers."""
         return True
 
-    def threshold(self, problem: Problem, cut: float | None = None) -> Threshold:
+    def threshold(self, problem: Problem, cut: float | None = None, follows: float | None = None) -> Threshold:
         """Choose a cut (or take one that was chosen): its counts, its score, and what speaks against it."""
         steps, low = problem.steps, None
-        if cut is None and problem.constraints.abstain is not None:
+        if problem.constraints.abstain is not None:
             i, low = best_ends(problem, self.counts(problem))
             cut = steps.cut(i)
         else:
@@ -73,7 +83,7 @@ class Rule(ABC):
             counts=counts,
             prevalence=problem.prevalence,
             warning=problem.warning(i, str(self)),
-            evidence=Evidence.of(problem, i, self.follows(problem), low),
+            evidence=Evidence.of(problem, i, self.follows(problem) if follows is None else follows, low),
             promise=problem.constraints.promise,
             asking=None if low is None else Asking.of(steps, i, low),
         )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fbeta.learners.crossfit import Array
@@ -25,6 +24,7 @@ class Forest(Learner):
 
     name, package, rank, usual, draws = "forest", "sklearn", 1, False, True
     losses, files, steps = ("bce",), (TREES,), 10
+    read = ForestTrees.read
 
     trees: int = 300
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -39,16 +39,8 @@ class Forest(Learner):
         self, rows: Rows, goal: Goal, losses: Sequence[str], *, seed: int = 0, tick: Tick = lambda done: None
     ) -> dict[str, Fitted]:
         """Grow a forest on all rows, and on all but each fold."""
-        began = time.perf_counter()
 
         def fit(X: Any, y: Any, weight: Array | None) -> ForestTrees:
             return ForestTrees.of(self.classifier(seed).fit(X, y[:, 0], sample_weight=weight))
 
-        found, model = rows.cross_fit(fit, lambda forest, X: forest(X))
-        done = Fitted(found.scores, model, found.models, rounds=self.trees, seconds=time.perf_counter() - began)
-        return dict.fromkeys(losses, done)
-
-    @classmethod
-    def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> ForestTrees:
-        """A fitted forest from its `about()` and `files()`."""
-        return ForestTrees.read(about, files)
+        return dict.fromkeys(losses, replace(rows.fitted(fit), rounds=self.trees))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -38,6 +37,7 @@ class LibAUC(Learner):
 
     name, package, rank, usual, draws = "libauc", "libauc", 1, False, False
     losses, files, steps = ("average-precision",), (WEIGHTS,), 30
+    read = Network.read
 
     hidden: tuple[int, ...] = (64, 64)
     epochs: int = 30
@@ -46,22 +46,15 @@ class LibAUC(Learner):
     gamma: float = 0.9
     margin: float = 1.0
 
-    @classmethod
-    def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Network:
-        """A fitted network."""
-        return Network.read(about, files)
-
     def fit_folds(
         self, rows: Rows, goal: Goal, losses: Sequence[str], *, seed: int = 0, tick: Tick = lambda done: None
     ) -> dict[str, Fitted]:
-        """Train on all rows, and on all but each fold; weights of rows are something that the loss has not got."""
+        """Train on all rows, and on all but each fold; the loss takes no weights of rows."""
         if rows.weight is not None:
             raise ValueError("LibAUC's loss takes no weights of rows: leave them out.")
-        began = time.perf_counter()
         with torch_threads(threads_for(self.batch * max([rows.X.shape[1], *self.hidden]))):
-            found, model = rows.cross_fit(partial(self._train, seed), lambda network, X: network(X))
-        seconds = time.perf_counter() - began
-        return dict.fromkeys(losses, Fitted(found.scores, model, found.models, rounds=self.epochs, seconds=seconds))
+            found = rows.fitted(partial(self._train, seed))
+        return dict.fromkeys(losses, replace(found, rounds=self.epochs))
 
     def _train(self, seed: int, X: Any, y: NDArray[Any], weight: Array | None) -> Network:
         import torch

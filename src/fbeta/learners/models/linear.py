@@ -7,7 +7,7 @@ from fbeta.learners.network import NetworkLearner
 
 @dataclass(frozen=True)
 class Linear(NetworkLearner):
-    """A linear model, by L-BFGS on all rows until it is at rest: with cross entropy it is logistic regression."""
+    """A linear model, by L-BFGS on all rows until it converges: with cross entropy it is logistic regression."""
 
     name, package, rank = "linear", "torch", 0
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +27,7 @@ class SVMPerf(Learner):
     """
 
     name, package, rank, usual = "svm-perf", "numpy", 0, False
-    draws = True
+    draws, read = True, Network.read
     losses, files, steps = ("multivariate-hinge", "hinge"), (WEIGHTS,), 10
 
     C: float = 1.0
@@ -43,21 +41,19 @@ class SVMPerf(Learner):
         """Train each loss on all rows and on all but each fold."""
         return {loss: self._fitted(rows, Accuracy() if loss == "hinge" else goal.metric) for loss in losses}
 
-    @classmethod
-    def read(cls, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Network:
-        """A fitted model: one layer, as a file keeps it."""
-        return Network.read(about, files)
-
     def _fitted(self, rows: Rows, metric: Metric) -> Fitted:
-        began = time.perf_counter()
-        fit = partial(self.fit_columns, metric)
-        found, whole = rows.cross_fit(fit, lambda model, X: _network(model)(X))
+        solved: list[list[LinearSVM]] = []
+
+        def fit(X: Any, y: Array, weight: Array | None) -> Network:
+            solved.append(self.fit_columns(metric, X, y, weight))
+            return _network(solved[-1])
+
+        found, whole = rows.fitted(fit), solved[-1]  # that of all rows comes last
         passes, gap = max(svm.passes for svm in whole), max(svm.gap for svm in whole)
         remark = f"stopped after {passes} passes, {gap:.2g} from its optimum" if gap > self.tolerance else ""
         if min(svm.gain for svm in whole) <= self.tolerance:
             remark = "found nothing better than w = 0: where rows overlap so much, the bound of the metric says nothing"
-        seconds, models = time.perf_counter() - began, map(_network, found.models)
-        return Fitted(found.scores, _network(whole), tuple(models), rounds=passes, seconds=seconds, remark=remark)
+        return replace(found, rounds=passes, remark=remark)
 
     def fit_columns(self, metric: Metric, X: Any, y: Array, weight: Array | None) -> list[LinearSVM]:
         """One model for each column of y."""
