@@ -61,7 +61,7 @@ class Evidence:
     lows: NDArray[np.intp] | None = None
 
     @classmethod
-    def of(cls, problem: Problem, index: int, follows: float, low: int | None = None, parts: int = KNOTS) -> Self:
+    def of(cls, problem: Problem, index: int, follows: float, parts: int = KNOTS, low: int | None = None) -> Self:
         """Keep the chosen cut (or two), and some that divide positives and negatives into equal parts."""
         steps, lows = problem.observed, None
         knots = steps.knots(parts, index, index if low is None else low)

@@ -83,7 +83,7 @@ class Rule(ABC):
             counts=counts,
             prevalence=problem.prevalence,
             warning=problem.warning(i, str(self)),
-            evidence=Evidence.of(problem, i, self.follows(problem) if follows is None else follows, low),
+            evidence=Evidence.of(problem, i, self.follows(problem) if follows is None else follows, low=low),
             promise=problem.constraints.promise,
             asking=None if low is None else Asking.of(steps, i, low),
         )
