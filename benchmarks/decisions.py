@@ -7,7 +7,8 @@
     python benchmarks/decisions.py labels FOLDER    # the same sets
     python benchmarks/decisions.py maps             # made maps and photos that come with scikit-learn
     python benchmarks/decisions.py promises         # scores of a known population
-    python benchmarks/decisions.py page             # write the pages and docs/cuts.md again from the numbers
+    python benchmarks/decisions.py ensemble FOLDER
+    python benchmarks/decisions.py page             # write the pages and what docs/ quotes again from the numbers
 
 A part is a module that measures, renders a page and says in a few lines what the documents quote. Sources are the
 units: tables made from the same rows count once, and intervals are Student's t over sources. Numbers are kept in
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import decisions_classes
+import decisions_ensemble
 import decisions_labels
 import decisions_maps
 import decisions_promises
@@ -32,7 +34,7 @@ import decisions_shift
 import doc_block
 
 RESULTS = Path(__file__).parent / "results"
-PARTS = {
+PARTS: dict[str, Any] = {
     "shift": decisions_shift,
     "rules": decisions_rules,
     "rows": decisions_rows,
@@ -40,6 +42,7 @@ PARTS = {
     "labels": decisions_labels,
     "maps": decisions_maps,
     "promises": decisions_promises,
+    "ensemble": decisions_ensemble,
 }
 #: What needs no folder of tables.
 ALONE = ("maps", "promises")
@@ -50,7 +53,8 @@ def keep(part: str, result: dict[str, Any]) -> None:
     (RESULTS / f"decisions-{part}.json").write_text(json.dumps(result, indent=1) + "\n")
     page = ["# Decisions, measured", "", *PARTS[part].render(result)]
     (RESULTS / f"decisions-{part}.md").write_text("\n".join(page))
-    doc_block.write("cuts.md", part, PARTS[part].summary(result) + "\n")
+    document = "boosting.md" if part == "ensemble" else "cuts.md"
+    doc_block.write(document, part, PARTS[part].summary(result) + "\n")
 
 
 def main() -> None:

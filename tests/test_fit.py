@@ -12,6 +12,7 @@ from fbeta.comparison import compare, judging
 from fbeta.comparison.methods import methods_for
 from fbeta.comparison.parts import LoadedPart
 from fbeta.comparison.plan import Part, Split
+from fbeta.comparison.result import Comparison
 from fbeta.comparison.run import digest_of_file, fit
 from fbeta.learners import Goal, Rows, models
 from fbeta.tables import Encoder, TableError, read_frame, read_table, split
@@ -114,6 +115,22 @@ def test_what_a_comparison_advises():
         fit(table(), comparison=found, metric="mcc")
     with pytest.raises(ValueError, match="leave models and losses out"):
         fit(table(), comparison=found, models="linear")
+
+
+def test_an_ensemble_is_judged_as_it_is_fitted():
+    made = {mean: fit(table(), models="linear", losses="bce", folds=3, ensemble=mean) for mean in (True, False)}
+    assert [made[mean].provenance["ensemble"] for mean in made] == [True, False]
+    assert len(made[True].scorer.members) == 3
+    found = compare(table(), models=["linear"], losses=["bce"], seeds=1, folds=3, ensemble=True)
+    assert found.candidates[0].ensemble
+    assert Comparison.from_json(found.to_json()).candidates[0].ensemble
+    one = compare(table(), models=["linear"], losses=["bce"], seeds=1, folds=3)
+    assert found.candidates[0].outcomes[0].inner == one.candidates[0].outcomes[0].inner  # of the same out-of-fold rows
+    assert found.candidates[0].brier != one.candidates[0].brier
+    assert fit(table(), comparison=found).provenance["ensemble"]
+    assert not fit(table(), comparison=found, ensemble=False).provenance["ensemble"]
+    with pytest.raises(ValueError, match="ensemble must be True or False"):
+        fit(table(), models="linear", losses="bce", ensemble="yes")
 
 
 def test_plans_are_what_was_asked_and_no_more():

@@ -84,8 +84,9 @@ class Model:
         about, tried = self.provenance, self.provenance["tried"]
         best = f", the best of {len(tried)} methods on out-of-fold rows" if len(tried) > 1 else ""
         chose = "the method and " if len(tried) > 1 else ""
+        mean = f", the mean of {about['folds']} models that each left out a fold" if about.get("ensemble") else ""
         lines = [
-            f"Trained {self.name}{best}, on all {about['rows']:,} rows of {about['data']}.",
+            f"Trained {self.name}{best}, on all {about['rows']:,} rows of {about['data']}{mean}.",
             self.decision.explain(),
             f"These out-of-fold rows also chose {chose}when to stop, so the score is a little optimistic; what "
             "`fbeta compare` says comes from rows that had no part in any choice.",

@@ -23,6 +23,7 @@ def compare(
     subject_to: p.SubjectTo = None,
     confidence: p.Confidence = None,
     abstain: p.Abstain = None,
+    ensemble: p.Averaged = None,
     group: p.Group = None,
     time: p.Time = None,
     drop: p.Drop = None,
@@ -61,6 +62,7 @@ def compare(
         with progress("training", "epochs") as tick:
             folder = results or usual_folder(table)
             how: dict[str, Any] = {"seeds": seeds, "folds": folds, "seed": seed, "folder": folder, "jobs": jobs}
+            how |= {"ensemble": bool(ensemble)}
             found = comparison.compare(table, **asked, **how, **limits, tick=tick, say=partial(say, err=True))
         if html is not None:
             report.write(found, html)

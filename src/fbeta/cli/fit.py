@@ -27,6 +27,7 @@ def fit(
     subject_to: p.SubjectTo = None,
     confidence: p.Confidence = None,
     abstain: p.Abstain = None,
+    ensemble: p.Averaged = None,
     group: p.Group = None,
     time: p.Time = None,
     drop: p.Drop = None,
@@ -55,7 +56,7 @@ def fit(
         roles = {"target": target, "positive": positive, "drop": p.columns(drop), "group": group, "time": time}
         table = p.table(source, **(roles if found is None else found.reading(**roles)))
         p.notes(Console(stderr=as_json), [*table.notes, *(found.told_of(table) if found else ())])
-        how: dict[str, Any] = {"folds": folds, "rule": rule, "seed": seed, **limits}
+        how: dict[str, Any] = {"folds": folds, "rule": rule, "ensemble": ensemble, "seed": seed, **limits}
         model = p.fitted(table, out, metric=metric, comparison=found, **asked, **how)
         if as_json:
             echo_json(model.facts() | {"written": str(out)})

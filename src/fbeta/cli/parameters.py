@@ -177,4 +177,6 @@ Abstain = Annotated[
     str | None,
     typer.Option(help="A person decides this share of the rows, such as 0.05; or 'promise': as few as needed."),
 ]
+_ENSEMBLE = "Take the mean of the folds' models, not one model of all rows."
+Averaged = Annotated[bool | None, typer.Option("--ensemble/--no-ensemble", help=_ENSEMBLE)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]

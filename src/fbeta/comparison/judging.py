@@ -181,6 +181,7 @@ def compared(table: Table, plan: Plan, judged: Sequence[Mapping[Method, Judged]]
             operating(mine),
             calibration(mine),
             Course(*map(tuple, np.mean(courses, axis=0).tolist())),
+            any(part.ensemble for part in plan.parts if part.model == method.model),
         )
     winner, baseline = max(candidates.values(), key=lambda c: known(c.inner)), candidates[fixed]
     picks = [max(methods, key=lambda m: known(found[m].outcome.inner)) for found in judged]

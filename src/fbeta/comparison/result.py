@@ -91,7 +91,10 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One method: a model trained with a loss, and cut by a rule; `epochs` are means over splits."""
+    """One method: a model trained with a loss, and cut by a rule; `epochs` are means over splits.
+
+    `ensemble`: the mean of the folds' models was judged, not one model of all rows.
+    """
 
     name: str
     model: str
@@ -104,6 +107,7 @@ class Candidate:
     operating: Operating
     calibration: Calibration
     epochs: Course = field(default_factory=Course)
+    ensemble: bool = False
 
     @property
     def inner(self) -> float:

@@ -24,6 +24,7 @@ from fbeta.comparison.plan import Plan, versions
 from fbeta.comparison.promised import check_limits, for_one_of, told
 from fbeta.comparison.result import Comparison
 from fbeta.data import load_table, root
+from fbeta.learners.ensemble import Ensemble, check_ensemble
 from fbeta.metrics import Metric, as_metric, title
 from fbeta.spelling import did_you_mean
 from fbeta.tables import Table
@@ -48,6 +49,7 @@ def compare(
     subject_to: Mapping[Any, float] | None = None,
     confidence: float | None = None,
     abstain: float | str | None = None,
+    ensemble: bool = False,
     seed: int = 0,
     device: str = "cpu",
     folder: Path | str | None = None,
@@ -64,6 +66,7 @@ def compare(
     - `seeds`: outer splits. `folds`: inner folds, shared by all methods. `rule`: how the cut is chosen.
     - `subject_to`, `confidence`, `abstain`: what every cut must reach, on its rows or as a promise, and the rows for a
       person, which are not scored: see `tune`.
+    - `ensemble`: judge the mean of the folds' models, not one model of all rows.
     - `folder`: keeps finished parts, so that a killed comparison goes on and ends with the same numbers; processes
       that share one divide the work.
     - `jobs`: processes to train in; None is as many as there are cores where the table is small. Other backends of
@@ -85,7 +88,7 @@ def compare(
     if abstain is not None and seeds < 2:
         raise ValueError("abstain leaves out other rows for each method: compare on two splits (seeds) at least.")
     table = data if isinstance(data, Table) else load_table(data, target, **options)
-    plan = Plan.make(table, goal, methods, seeds, folds, seed, rule)
+    plan = Plan.make(table, goal, methods, seeds, folds, seed, rule, check_ensemble(ensemble))
     kept = None if folder is None else Folder(folder, say)
     if train:
         scores = parts.train(plan, table, device=device, folder=kept, jobs=jobs, tick=tick)
@@ -139,6 +142,7 @@ def fit(
     subject_to: Mapping[Any, float] | None = None,
     confidence: float | None = None,
     abstain: float | str | None = None,
+    ensemble: bool | None = None,
     seed: int = 0,
     device: str = "cpu",
     sha256: str = "",
@@ -149,11 +153,12 @@ def fit(
 
     - `data`: a `Table`, a data frame, a path, or the name of a set; `options` are those of `fbeta.data.load_table`.
     - `models`, `losses`: what to train. Of several methods the one with the best out-of-fold score is kept.
-    - `comparison`: take the method it advises instead, with its metric, rule, folds and roles of columns unless others
-      are given.
+    - `comparison`: take the method it advises instead, with its metric, rule, folds, ensemble and roles of columns
+      unless others are given.
     - `folds`: 5, for calibration, cut and early stopping. `rule`: how the cut is chosen, "shrunk".
     - `subject_to`, `confidence`, `abstain`: what the cut must reach, and the rows for a person: see `tune`. Where the
       best of several methods is kept, each must promise more, so that the promise holds for the one that is.
+    - `ensemble`: keep the models of the folds, which answer by their mean, not one of all rows.
     - `sha256`: of the file that the rows come from, to be kept in the model. `tick`: is told how far it is.
 
     >>> model = fit("breast-cancer", metric="fbeta:beta=2", models="linear", losses="tangent", folds=2)
@@ -164,7 +169,9 @@ def fit(
     _check_options(fit, options)
     limits = check_limits(subject_to, confidence, abstain)
     if comparison is not None:
-        metric, models, losses, rule, folds = _asked(comparison, metric, models, losses, rule, folds)
+        metric, models, losses, rule, folds, ensemble = _asked(
+            comparison, metric, models, losses, rule, folds, ensemble
+        )
         options = comparison.reading(target=target, **options)
         target = options.pop("target")
     rule, folds = rule or "shrunk", folds or 5
@@ -175,7 +182,7 @@ def fit(
         left = {*comparison.table.drop, comparison.table.group, comparison.table.time}
         if more := [column.name for column in table.columns if column.name in left]:
             raise ValueError(f"the comparison did not learn from {listed(more)}: leave it out of this table (drop=).")
-    plan = Plan.whole(table, goal, methods, folds, seed, rule)
+    plan = Plan.whole(table, goal, methods, folds, seed, rule, check_ensemble(ensemble or False))
     y, fold = table.y.astype(np.int64), plan.splits[0].fold
     scores = parts.train(plan, table, device=device, tick=tick)
     found = {Method(part.model, loss): x for part, of_part in scores for loss, x in of_part.items()}
@@ -200,6 +207,7 @@ def fit(
         "positives": int(table.y.sum()),
         "title": title(goal),
         "folds": folds,
+        "ensemble": isinstance(trained.fitted[1], Ensemble),
         "seed": seed,
         "tried": [m.name for m in methods],
         "epochs": trained.rounds,
@@ -220,8 +228,14 @@ def digest_of_file(path: Path | str) -> str:
 
 
 def _asked(
-    comparison: Comparison, metric: Any, models: Any, losses: Any, rule: str | None, folds: int | None
-) -> tuple[Any, str, str, str, int]:
+    comparison: Comparison,
+    metric: Any,
+    models: Any,
+    losses: Any,
+    rule: str | None,
+    folds: int | None,
+    ensemble: bool | None,
+) -> tuple[Any, str, str, str, int, bool]:
     if models or losses:
         raise ValueError("a comparison says which method is fitted: leave models and losses out.")
     if metric is not None and as_metric(metric) != as_metric(comparison.metric):
@@ -234,4 +248,5 @@ def _asked(
     except KeyError as error:
         raise ValueError("the comparison advises no method: compare again.") from error
     given = metric if metric is not None else comparison.metric
-    return given, best.model, best.loss, rule or best.rule, folds or comparison.folds or 5
+    mean = best.ensemble if ensemble is None else ensemble
+    return given, best.model, best.loss, rule or best.rule, folds or comparison.folds or 5, mean

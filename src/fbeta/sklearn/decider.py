@@ -18,6 +18,7 @@ from fbeta.decisions import Calibrator, Decision, Threshold
 from fbeta.decisions.abstention import ASK
 from fbeta.decisions.class_scores import prices_of
 from fbeta.learners.crossfit import Array, take
+from fbeta.learners.ensemble import check_ensemble
 from fbeta.metrics import as_metric
 from fbeta.sklearn.labels import Labels, inner_folds, read_weight, read_y
 from fbeta.sklearn.scoring import metric_of
@@ -236,7 +237,7 @@ class MetaDecider(MetaEstimatorMixin, Decider):  # type: ignore[misc]
     _: KW_ONLY
     rule: Any = "shrunk"
     cv: Any = None
-    average_folds: bool = False
+    ensemble: bool = False
     average: str = "binary"
     pos_label: Any = None
     prevalence: float | None = None
@@ -253,6 +254,7 @@ class MetaDecider(MetaEstimatorMixin, Decider):  # type: ignore[misc]
                 f"estimator must be a classifier, for example LogisticRegression(); got {self.estimator!r}."
             )
         as_metric(self.metric)
+        check_ensemble(self.ensemble)
         n = len(y) if hasattr(y, "__len__") else -1
         rows, weigh = self._read_rows(indexable(X), y, sample_weight, groups), True
         if sklearn.get_config()["enable_metadata_routing"]:

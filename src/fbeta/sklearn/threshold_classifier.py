@@ -7,7 +7,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from fbeta.learners import cross_fit
 from fbeta.learners.crossfit import Array
-from fbeta.sklearn.clones import Clones, columns_of, is_native, mean_of, response_method
+from fbeta.learners.ensemble import mean_of
+from fbeta.sklearn.clones import Clones, columns_of, is_native, response_method
 from fbeta.sklearn.decider import Given, MetaDecider
 
 
@@ -21,7 +22,7 @@ class ThresholdClassifier(MetaDecider):
       `fbeta.decisions`.
     - `cv`: the folds that give out-of-fold scores: None (five, fewer where the rarest class is small), a number, or
       a splitter; see `inner_folds`. The estimator is then fitted once more, on all rows.
-    - `average_folds`: keep the models of the folds and average their scores, instead of that last fit. With a `cv` of a
+    - `ensemble`: keep the models of the folds and average their scores, instead of that last fit. With a `cv` of a
       single split and the rule "exact" that is the plug-in of one part for the model and one for the cut [koyejo2014].
     - `prefit`: `estimator` is fitted, and stays as it is; `fit` only finds the cut. **You promise that the rows handed
       to `fit` are new to it**: a cut from rows a model was trained on is too high, every time.
@@ -68,6 +69,10 @@ class ThresholdClassifier(MetaDecider):
         fold. Other `params` go to the estimator's `fit`.
         """
         rows = self._read(X, y, sample_weight, groups, params)
+        if self.prefit and self.ensemble:
+            raise ValueError(
+                "ensemble=True keeps the models of folds, and prefit=True fits none; leave one of them out."
+            )
         self._method = response_method(self.estimator, self.response_method)
         scores, target, weight = self._prefit(rows) if self.prefit else self._cross_fit(rows)
         self._decide(scores, target, weight, "auto" if self._method == "decision_function" else "none")
@@ -78,7 +83,7 @@ class ThresholdClassifier(MetaDecider):
         native = is_native(self.estimator, self.labels_)
         clones = Clones(self.estimator, self.labels_, rows, target, self._method, native)
         found = cross_fit(clones.fit, clones.score, clones.numbers, rows.y, fold, rows.weight)
-        if self.average_folds:
+        if self.ensemble:
             self._ask(list(found.models))
         else:
             self._ask([clones.fit(clones.numbers, rows.y, rows.weight)])
@@ -107,4 +112,4 @@ class ThresholdClassifier(MetaDecider):
     def _scores(self, X: Any) -> Array:
         """Mean score over models, each asked for all its columns."""
         parts = [columns_of(models, X, self.labels_, self._method) for models in self.models_]
-        return mean_of(parts, self._method)
+        return mean_of(parts, certain=self._method == "predict_proba")
