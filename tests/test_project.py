@@ -271,6 +271,7 @@ RESULTS = [  # page, block, module of benchmarks/, what writes the block, result
     ("cuts.md", "held-out", "held_out", "rule_summary", "held_out"),
     ("cuts.md", "shift", "decisions_shift", "summary", "decisions-shift"),
     ("cuts.md", "rules", "decisions_rules", "summary", "decisions-rules"),
+    ("cuts.md", "promises", "decisions_promises", "summary", "decisions-promises"),
     ("cuts.md", "labels", "decisions_labels", "summary", "decisions-labels"),
     ("cuts.md", "rows", "decisions_rows", "summary", "decisions-rows"),
     ("cuts.md", "maps", "decisions_maps", "summary", "decisions-maps"),

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from fbeta.artifact import Model
 from fbeta.comparison import parts
@@ -24,6 +25,7 @@ from fbeta.comparison.judging import Judged, compared, decision_for, held_calls,
 from fbeta.comparison.methods import Method, Names, check
 from fbeta.comparison.parts import Progress
 from fbeta.comparison.plan import Plan, versions
+from fbeta.comparison.promised import check_limits, for_one_of, told
 from fbeta.comparison.result import Comparison
 from fbeta.comparison.verdict import BETTER, NO_SIGNAL, judged_together
 from fbeta.data import load_table, root
@@ -52,6 +54,9 @@ def compare(
     rule: str = "shrunk",
     margin: float = 0.01,
     test: str = "rows",
+    subject_to: Mapping[Any, float] | None = None,
+    confidence: float | None = None,
+    abstain: float | str | None = None,
     ensemble: bool = False,
     seed: int = 0,
     device: str = "cpu",
@@ -75,6 +80,8 @@ def compare(
     - `margin`: a difference of the metric that does not matter.
     - `test`: "rows" pools the test rows and looks at the influence of each, or of blocks of time where the table has
       times; "splits" is the corrected resampled t-test over splits.
+    - `subject_to`, `confidence`, `abstain`: what every cut must reach, on its rows or as a promise, and the rows for a
+      person, which are not scored: see `tune`.
     - `ensemble`: judge the mean of the folds' models, not one model of all rows.
     - `folder`: keeps finished parts, so that a killed comparison goes on and ends with the same numbers; processes
       that share one divide the work.
@@ -98,6 +105,7 @@ def compare(
     if not 0 < margin < math.inf:
         raise ValueError(f"margin must be a number above 0; got {margin!r}. It is a difference that does not matter.")
     goal, methods = check(metric, models, losses, rule=rule, device=device)
+    limits = check_limits(subject_to, confidence, abstain)
     table = data if isinstance(data, Table) else load_table(data, target, **options)
     plan = Plan.make(table, goal, methods, splits, folds, seed, rule, check_ensemble(ensemble))
     kept = None if folder is None else Folder(folder, say)
@@ -111,7 +119,12 @@ def compare(
     for part, found in scores:
         for loss, x in found.items():
             method = Method(part.model, loss)
-            judged[part.split][method] = judge(x, y, plan.splits[part.split], goal, rule)
+            try:
+                judged[part.split][method] = judge(x, y, plan.splits[part.split], goal, rule, **limits)
+            except ValueError as error:
+                if not limits:
+                    raise
+                raise ValueError(f"{method.name}, split {part.split + 1}: {error}") from error
     whole = {k: found for k, found in judged.items() if len(found) == len(methods)}
     if not whole:
         raise ValueError("no split is finished by all methods yet; train first, or ask for fewer methods.")
@@ -120,7 +133,8 @@ def compare(
     machine = f"{platform.machine()}, {torch.get_num_threads()} threads, torch {version}"
     seconds = time.perf_counter() - began
     made: dict[str, Any] = {"seconds": seconds, "machine": machine}
-    return compared(table, finished, list(whole.values()), margin=margin, test=test, **made)
+    result = compared(table, finished, list(whole.values()), margin=margin, test=test, **made)
+    return replace(result, promise=told(result, limits))
 
 
 def _check_options(call: Callable[..., Any], options: Mapping[str, Any]) -> None:
@@ -145,6 +159,9 @@ def fit(
     comparison: Comparison | None = None,
     folds: int | None = None,
     rule: str | None = None,
+    subject_to: Mapping[Any, float] | None = None,
+    confidence: float | None = None,
+    abstain: float | str | None = None,
     ensemble: bool | None = None,
     seed: int = 0,
     device: str = "cpu",
@@ -161,6 +178,8 @@ def fit(
     - `comparison`: take the method it advises instead, with its metric, rule, folds, ensemble and roles of columns
       unless others are given.
     - `folds`: 5, for calibration, cut and early stopping. `rule`: how the cut is chosen, "shrunk".
+    - `subject_to`, `confidence`, `abstain`: what the cut must reach, and the rows for a person: see `tune`. Where the
+      best of several methods is kept, each must promise more, so that the promise holds for the one that is.
     - `ensemble`: keep the models of the folds, which answer by their mean, not one of all rows.
     - `force`: fit even without a signal: where nothing is reliably better than calling all rows positive, or none.
     - `sha256`: of the file that the rows come from, to be kept in the model. `tick`: is told how far it is.
@@ -171,6 +190,7 @@ def fit(
     """
     began = time.perf_counter()
     _check_options(fit, options)
+    limits = check_limits(subject_to, confidence, abstain)
     if comparison is not None:
         metric, models, losses, rule, folds, ensemble = _asked(
             comparison, metric, models, losses, rule, folds, ensemble, force
@@ -190,23 +210,29 @@ def fit(
     inside, truth, fold = split.fold >= 0, y[split.held], split.fold[split.fold >= 0]
     scores = parts.train(plan, table, device=device, tick=tick)
     found = {Method(part.model, loss): x for part, of_part in scores for loss, x in of_part.items()}
-    held: dict[Method, Calls] = {
-        method: [held_calls(found[method].inner[inside], truth, fold, found[method].calibration, goal, rule)]
-        for method in methods
-        if found[method].fitted is not None
+    fitted = [method for method in methods if found[method].fitted is not None]
+    called: dict[Method, NDArray[np.bool_] | None] = {
+        method: held_calls(
+            found[method].inner[inside], truth, fold, found[method].calibration, goal, rule, limits.get("subject_to")
+        )
+        for method in fitted
     }
-    if not held:
+    held: dict[Method, Calls] = {method: [calls] for method, calls in called.items() if calls is not None}
+    if not fitted:
         raise ValueError(
             f"training diverged ({', '.join(m.name for m in methods)}): its scores are not finite; choose another "
             "model or loss."
         )
     inference = ByRows(goal, JudgedRows(y, table.group, [split.held], [0]), held=1 / folds)
-    method = chosen(inference, held, simplest_first(list(held)))
-    if comparison is None and not force:
+    # Where no cut of some folds meets what is asked, that of all rows may, or says why not.
+    method = chosen(inference, held, simplest_first(list(held))) if held else fitted[0]
+    if comparison is None and held and not force:
         _need_signal(inference, held, method)
     trained = found[method]
     assert trained.fitted is not None
-    decision = decision_for(trained.inner[inside], truth, trained.calibration, goal, rule)
+    decision = decision_for(
+        trained.inner[inside], truth, trained.calibration, goal, rule, **for_one_of(methods, limits)
+    )
     about = {
         "data": table.name,
         "sha256": sha256,

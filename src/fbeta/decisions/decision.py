@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fbeta.decisions.calibration import Calibrator, logit, sigmoid
 from fbeta.decisions.calibration_choice import calibrate_columns
@@ -80,7 +80,7 @@ class Decision:
         """Calibrate, then cut.
 
         - `kind`, `rule`: as in `tune`; the rule "own" is the model's own boundary, a logit of 0 or a probability of ½.
-          `constraints`: `subject_to`, `budget` and `prevalence` of `tune`.
+          `constraints`: `subject_to`, `budget`, `prevalence`, `confidence` and `abstain` of `tune`.
         - `calibration`: "auto" learns it from the rows, in the form that their log loss asks for (see `calibrate`; with
           the rule "pooled" columns with few positives share a line, see `calibrate_together`), "platt" a line; "none"
           takes probabilities and logits as they are; or what is known, one `Platt` per column.
@@ -102,12 +102,15 @@ class Decision:
         several = s.ndim == 2
         s, y = (s, y) if several else (s[:, None], y[:, None])
         kind = read_kind(kind, float(s.min()), float(s.max()), matters=True)
+        constraints = {name: value for name, value in constraints.items() if value is not None}
         goal, w = as_metric(metric), None if weight is None else read_array("weight", weight)
         own = isinstance(rule, str) and rule == "own"
         chosen = Constant() if own else as_rule(rule)
         curves = calibrate_columns(calibration, s, y, w, kind, chosen.calibrations)
         made = cls(kind, curves, (), goal, None, True)
         p = made.probability(s)
+        if average == "micro" and constraints.keys() & {"confidence", "abstain"}:
+            raise ValueError("confidence and abstain are about single columns; use average='macro'.")
         if exclusive and not own:  # boundaries against the rest do not say which class to call
             if constraints:
                 raise ValueError(NO_CUT)
@@ -174,6 +177,25 @@ class Decision:
         made = (scores == scores).cpu()
         made.numpy()[...] = found
         return made.to(scores.device)
+
+    def outcome(self, scores: Any) -> NDArray[np.int64]:
+        """Decide in three: 1 is positive, 0 negative, and −1 is for a person, see `Threshold.outcome`.
+
+        Shape: as in `decide`.
+
+        >>> scores, target = [0.9, 0.8, 0.6, 0.5, 0.3, 0.1], [1, 1, 0, 1, 0, 0]
+        >>> Decision.fit(scores, target, "f1", kind="probability", rule="exact", abstain=0.4).outcome([0.85, 0.55, 0.2])
+        array([ 1, -1,  0])
+        """
+        found = np.asarray(self.decide(np.asarray(read_array("scores", scores)))) * 1
+        if all(cut.asking is None for cut in self.cuts):
+            return found
+        p = self.probability(scores)
+        return (
+            np.stack([c.outcome(p[..., k]) for k, c in enumerate(self.cuts)], -1)
+            if self.several
+            else self.cut.outcome(p)
+        )
 
     def margin(self, scores: Any) -> Vector:
         """How far above the cut log odds are: positive exactly where `decide` says so.
@@ -307,7 +329,7 @@ class Decision:
                 said.append(self.rows.explain(cut.metric, where))
                 continue
             said.append(f"Column {k}: {where}{known}." if self.several else f"{where.capitalize()}{known}.")
-            said += [cut.warning] if cut.warning else []
+            said += cut.remarks()
             said += [self.prevalences[k].explain()] if self.prevalences else []
         return "\n".join(said)
 

@@ -112,9 +112,11 @@ class Sketch:
         subject_to: Mapping[Any, float] | None = None,
         budget: float | None = None,
         prevalence: float | None = None,
+        confidence: float | None = None,
+        abstain: float | str | None = None,
     ) -> Threshold:
         """The cut by a rule among the ends of bins; arguments as in `fbeta.tune`."""
-        constraints = Constraints.read(subject_to, budget)
+        constraints = Constraints.read(subject_to, budget, confidence, abstain)
         return as_rule(rule).threshold(Problem.read(self.steps, metric, constraints, prevalence))
 
     def adapt(self, new: Sketch, cut: float = np.inf) -> Prevalence:

@@ -45,7 +45,8 @@ def terminal(comparison: Comparison) -> RenderableType:
         parts += ["", *map(indented, remarks)]
     windows = method_rows.windows(comparison)
     note = f"{method_rows.protocol(comparison)} {method_rows.tests(comparison)}".rstrip()
-    said = [plain(comparison.recommendation, "bold"), *map(plain, windows), plain(note, "dim")]
+    promise = [comparison.promise] if comparison.promise else []
+    said = [plain(comparison.recommendation, "bold"), *map(plain, [*promise, *windows]), plain(note, "dim")]
     return Group(*parts, "", *said)
 
 

@@ -32,6 +32,7 @@ class TangentMetaClassifier(MetaDecider):
     - `rounds`, `damping`: of the fixed point; each round fits one model per fold. Undamped it is the alternating method
       for pseudo-linear scores, on rows that the models did not see.
     - `prevalence`: the rate of positives where the model will work, if it is not that of these rows.
+    - `subject_to`, `confidence`, `abstain`: as in `ThresholdClassifier`.
     - `response_method`: "auto" is probabilities where there are any.
 
     With several classes or labels there is one classifier, and one fixed point, for each.
