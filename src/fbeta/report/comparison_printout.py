@@ -102,7 +102,7 @@ def bar(value: Estimate, scale: Pair, places: int) -> Text:
     if not scale[0] <= value.mean <= scale[1]:
         return Text("◂" if value.mean < scale[0] else "▸".rjust(places), "dim")
     low, mean, high = (
-        min(places - 1, max(0, round((places - 1) * (x - scale[0]) / (scale[1] - scale[0]))))
+        round((places - 1) * (min(max(x, scale[0]), scale[1]) - scale[0]) / (scale[1] - scale[0]))
         for x in (value.low, value.mean, value.high)
     )
     letters = [" "] * places
