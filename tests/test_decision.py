@@ -171,7 +171,7 @@ def test_it_is_plain_data():
         ({"kind": "guess"}, "incomplete"),
         ({"cuts": None}, "no decision"),
         ({"calibration": [[1, 2]]}, "no decision"),
-        ({"gains": [[1.0, 2.0], [1.0, 2.0]]}, "do not fit its classes"),
+        ({"classes": {"gains": [[1.0, 2.0], [1.0, 2.0]]}}, "no rule for classes"),
     ],
 )
 def test_what_is_no_decision(change, words):

@@ -203,10 +203,16 @@ def test_tangent_meta_at_its_own_boundary(rare):
 
 def test_averaging_the_folds(rare):
     X, Z, y, t = rare
-    for estimator in estimators(F1, average_folds=True):
+    for estimator in estimators(F1, ensemble=True):
         fitted = estimator.fit(X, y)
         assert fitted.score(Z, t) > 0.3
-    assert len(ThresholdClassifier(logistic(), average_folds=True, cv=3).fit(X, y).models_) == 3
+    assert len(ThresholdClassifier(logistic(), ensemble=True, cv=3).fit(X, y).models_) == 3
+    for estimator in estimators(F1, ensemble="yes"):
+        with pytest.raises(ValueError, match="ensemble must be True or False"):
+            estimator.fit(X, y)
+    fitted = logistic().fit(X, y)
+    with pytest.raises(ValueError, match="prefit=True fits none; leave one of them out"):
+        ThresholdClassifier(fitted, prefit=True, ensemble=True).fit(Z, t)
 
 
 @pytest.mark.parametrize("rule", ["exact", "plugin", "shrunk", "shrunk:half=10", "constant", "own"])
@@ -461,7 +467,7 @@ def test_the_mean_of_fold_forests_is_of_probabilities(cancer):
     X, Z, y, _ = cancer
     forest = RandomForestClassifier(5, random_state=0)
     for estimator in (ThresholdClassifier(forest, cv=3), TangentMetaClassifier(forest, cv=3, rounds=1)):
-        fitted = estimator.set_params(average_folds=True).fit(X, y)
+        fitted = estimator.set_params(ensemble=True).fit(X, y)
         models = [m for ms in getattr(fitted, "models_", getattr(fitted, "estimators_", None)) for m in ms]
         mean = np.mean([m.predict_proba(Z)[:, 1] for m in models], axis=0)
         assert np.allclose(fitted.predict_proba(Z)[:, 1], mean, atol=1e-6)

@@ -306,7 +306,7 @@ def two_parts(seed, metric="f1"):
     """One half of the rows for η, the other for the cut."""
     parts = StratifiedShuffleSplit(1, test_size=0.5, random_state=seed)
     model = LogisticRegression(C=1e6)
-    return ThresholdClassifier(model, metric, rule="exact", cv=parts, average_folds=True, pos_label=1), parts
+    return ThresholdClassifier(model, metric, rule="exact", cv=parts, ensemble=True, pos_label=1), parts
 
 
 def test_the_model_sees_one_part_and_the_cut_comes_from_the_other():

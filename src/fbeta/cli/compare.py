@@ -25,6 +25,10 @@ def compare(
     rule: p.RuleSpec = "shrunk",
     margin: Annotated[float, typer.Option(help="A difference of the metric that does not matter.")] = 0.01,
     test: Annotated[str, typer.Option(help="rows: pooled test rows; splits: t-test over splits.")] = "rows",
+    subject_to: p.SubjectTo = None,
+    confidence: p.Confidence = None,
+    abstain: p.Abstain = None,
+    ensemble: p.Averaged = None,
     group: p.Group = None,
     time: p.Time = None,
     drop: p.Drop = None,
@@ -52,6 +56,7 @@ def compare(
 
         from fbeta import comparison, report
         from fbeta.comparison.methods import writable
+        from fbeta.comparison.promised import check_limits
         from fbeta.comparison.run import usual_folder
         from fbeta.comparison.verdict import NO_SIGNAL
         from fbeta.learners.classifiers import unwritten
@@ -63,14 +68,15 @@ def compare(
         asked |= {"models": own_models.models(models), "losses": p.names(losses)}
         _, methods = comparison.check(**asked)
         kept = [] if fit is None else writable(methods)
+        limits = check_limits(**p.constraints(subject_to, confidence, abstain))
         console = Console(stderr=as_json)
         table = p.table(source, target=target, positive=positive, drop=p.columns(drop), group=group, time=time)
         p.notes(console, table.notes)
         with progress("training", "epochs") as tick:
             folder = results or usual_folder(table)
             how: dict[str, Any] = {"splits": splits, "folds": folds, "seed": seed, "folder": folder, "jobs": jobs}
-            how |= {"margin": margin, "test": test, "minutes": minutes}
-            found = comparison.compare(table, **asked, **how, tick=tick, say=partial(say, err=True))
+            how |= {"margin": margin, "test": test, "minutes": minutes, "ensemble": bool(ensemble)}
+            found = comparison.compare(table, **asked, **how, **limits, tick=tick, say=partial(say, err=True))
         if html is not None:
             report.write(found, html)
         if as_json:
@@ -87,6 +93,6 @@ def compare(
             advised = found.candidate(found.advised or found.winner).model
             if advised not in kept:
                 say(unwritten(advised), f"Fitted instead: the best of {', '.join(kept)}.", err=True)
-                wanted = asked | {"models": kept, "folds": folds}
-            model = p.fitted(table, fit, **wanted | {"seed": seed, "device": device, "force": force})
+                wanted = asked | {"models": kept, "folds": folds, "ensemble": ensemble}
+            model = p.fitted(table, fit, **wanted | {"seed": seed, "device": device, "force": force}, **limits)
             say("", *model.summary().split("\n"), p.next_step(fit), err=as_json)

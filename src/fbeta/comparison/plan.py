@@ -32,7 +32,8 @@ PROTOCOL = 6
 class Part:
     """A model with one loss, or with several that are trained together; `context` is what else its scores depend on.
 
-    `given` is what learns, if it is not the model that is known by the name.
+    `ensemble`: the models of the folds answer, not that of all rows. `given` is what learns, if it is not the model that
+    is known by the name.
     """
 
     model: str
@@ -40,6 +41,7 @@ class Part:
     split: int
     seed: int
     context: tuple[tuple[str, Any], ...] = ()
+    ensemble: bool = False
     given: Learner | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -103,6 +105,7 @@ class Plan:
         folds: int,
         seed: int,
         rule: str = "shrunk",
+        ensemble: bool = False,
     ) -> Self:
         """Plan a comparison on a table; a table that cannot be split so is refused."""
         # A metric's scores of some cells tell functions with the same name apart.
@@ -117,18 +120,25 @@ class Plan:
                 own = {"settings": learner.settings, "losses": [probes[loss] for loss in kinds]}
                 own |= {"versions": versions("numpy", "polars", learner.package)}
                 context = tuple((shared | own).items())
-                parts.append(Part(group[0].model, kinds, k, seed, context, group[0].given))
+                parts.append(Part(group[0].model, kinds, k, seed, context, ensemble, group[0].given))
         return cls(metric, tuple(methods), rule, folds, tuple(_splits(table, splits, folds, seed)), tuple(parts))
 
     @classmethod
     def whole(
-        cls, table: Table, metric: Metric, methods: Sequence[Method], folds: int, seed: int, rule: str = "shrunk"
+        cls,
+        table: Table,
+        metric: Metric,
+        methods: Sequence[Method],
+        folds: int,
+        seed: int,
+        rule: str = "shrunk",
+        ensemble: bool = False,
     ) -> Self:
         """Plan a fit: all rows are learned from, none is judged by, and no part is kept."""
         fold = _inner(table, folds, seed + 1000)
         only = Split(np.arange(len(table)), np.arange(0), fold, seed)
         parts = (
-            Part(group[0].model, tuple(m.loss for m in group), 0, seed, (), group[0].given)
+            Part(group[0].model, tuple(m.loss for m in group), 0, seed, (), ensemble, group[0].given)
             for group in trained_together(methods)
         )
         return cls(metric, tuple(methods), rule, folds, (only,), tuple(parts))

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from fbeta.decisions.calibration import logit, sigmoid
+from fbeta.decisions.calibration import logit
 from fbeta.learners.classifiers import weight_argument
 from fbeta.learners.crossfit import Array, take
 from fbeta.sklearn.decider import Given, of_rows
@@ -85,15 +85,6 @@ def scores_of(model: Any, X: Any, labels: Labels, method: str) -> Array:
     if found.shape[1:] != (len(labels.classes),) and labels.kind != "binary":
         raise ValueError(f"{name} gives shape {found.shape}; one column is needed for each of {labels.classes}.")
     return np.asarray(logit(found) if method == "predict_proba" else found)
-
-
-def mean_of(parts: list[Array], method: str) -> Array:
-    """Scores of several models as one; means of probabilities, since log odds of 0 and 1 would drown the others."""
-    if len(parts) == 1:
-        return parts[0]
-    certain = method == "predict_proba"
-    mean: Array = np.mean(sigmoid(parts) if certain else parts, axis=0)
-    return logit(mean) if certain else mean
 
 
 def is_native(estimator: Any, labels: Labels) -> bool:
