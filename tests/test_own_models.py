@@ -312,3 +312,64 @@ def test_no_time_at_all_is_said(table, monkeypatch):
     for minutes in (0, -1, float("nan")):
         with pytest.raises(ValueError, match="minutes must be a number above 0"):
             compare(table, models="linear", minutes=minutes, **ASKED)
+
+
+# Weights of rows
+
+
+def test_weights_that_are_all_alike_change_nothing():
+    asked = ASKED | {"models": ["linear", "xgboost"], "losses": "tangent"}
+    one = compare(frame(), "y", positive="yes", **asked)
+    same = compare(frame().with_columns(w=pl.lit(7.0)), "y", positive="yes", weight="w", **asked)
+    for mine, other in zip(one.candidates, same.candidates, strict=True):
+        assert mine.score.mean == pytest.approx(other.score.mean, abs=1e-6)
+        assert mine.score.low == pytest.approx(other.score.low, abs=1e-6)
+        assert mine.outcomes[0].cut == pytest.approx(other.outcomes[0].cut, abs=1e-4)
+    assert (one.verdict, one.advised) == (same.verdict, same.advised)
+    assert same.reading()["weight"] == same.table.weight == "w"
+
+
+def test_weights_reach_training_cut_and_judging():
+    """Where rows below 0 hardly count, it is as if they were not there."""
+    chance = np.random.default_rng(1)
+    x = chance.normal(size=(300, 2))
+    y = np.where(x[:, 0] > 0, x[:, 1] > 0.5, x[:, 1] < -0.5)
+    w = np.where(x[:, 0] > 0, 1.0, 1e-6)
+    rows = pl.DataFrame({"a": x[:, 0], "b": x[:, 1], "w": w, "y": np.where(y, "yes", "no")})
+    asked = {"metric": "f1", "models": "linear", "losses": "bce", "splits": 5, "folds": 3}
+    alike, weighted = (compare(rows, "y", positive="yes", **asked, **how) for how in ({"drop": ["w"]}, {"weight": "w"}))
+    assert weighted.candidates[0].score.mean > 0.9 > 0.8 > alike.candidates[0].score.mean
+    cells = sum(o.tp + o.fn + o.fp + o.tn for o in weighted.candidates[0].outcomes)
+    assert cells == pytest.approx(300)  # a mean of 1
+    positives = weighted.candidates[0].operating.positives
+    assert positives == pytest.approx(300 * w[y].sum() / w.sum())
+    model = fit(rows, "y", comparison=weighted)
+    assert [column.name for column in model.columns] == ["a", "b"]
+    assert (model.decide(rows) == rows["y"].to_numpy())[x[:, 0] > 0].mean() > 0.95
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ([1.0, 2.0, None, 1.0], "'w' is missing, or not above 0, in 1 of 4 rows"),
+        ([1.0, 2.0, -1.0, 0.0], "in 2 of 4 rows: leave out rows"),
+        (["a", "b", "c", "d"], "'w' holds no numbers .'a'.: a weight is one above 0"),
+    ],
+)
+def test_bad_weights_are_said(weights, said):
+    rows = pl.DataFrame({"a": [1.5, 2.5, 3.0, 9.0], "w": weights, "y": ["n", "y", "n", "y"]})
+    with pytest.raises(ValueError, match=said):
+        read_frame(rows, "y", "y", weight="w")
+    with pytest.raises(ValueError, match="must differ"):
+        read_frame(rows, "y", "y", weight="a", group="a")
+
+
+def test_other_weights_are_other_parts():
+    rows = frame().with_columns(w=pl.col("a").abs() + 1)
+    keys = {
+        Plan.make(read_frame(rows, "y", "yes", **how), FBeta(1), methods_for("linear", "bce", FBeta(1)), 1, 2, 0)
+        .parts[0]
+        .key
+        for how in ({"weight": "w"}, {"drop": ["w"]}, {"time": "w"})
+    }
+    assert len(keys) == 3

@@ -31,6 +31,7 @@ def compare(
     ensemble: p.Averaged = None,
     group: p.Group = None,
     time: p.Time = None,
+    weight: p.Weight = None,
     drop: p.Drop = None,
     seed: p.Seed = 0,
     device: p.Device = "cpu",
@@ -70,7 +71,8 @@ def compare(
         kept = [] if fit is None else writable(methods)
         limits = check_limits(**p.constraints(subject_to, confidence, abstain))
         console = Console(stderr=as_json)
-        table = p.table(source, target=target, positive=positive, drop=p.columns(drop), group=group, time=time)
+        roles = {"target": target, "positive": positive, "drop": p.columns(drop)}
+        table = p.table(source, **roles, group=group, time=time, weight=weight)
         p.notes(console, table.notes)
         with progress("training", "epochs") as tick:
             folder = results or usual_folder(table)

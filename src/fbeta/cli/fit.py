@@ -31,6 +31,7 @@ def fit(
     ensemble: p.Averaged = None,
     group: p.Group = None,
     time: p.Time = None,
+    weight: p.Weight = None,
     drop: p.Drop = None,
     seed: p.Seed = 0,
     device: p.Device = "cpu",
@@ -58,6 +59,7 @@ def fit(
             if source is None and was.name != p.DEMO:
                 raise ValueError(f"{origin} is about {was.name}: name that table before --from.")
         roles = {"target": target, "positive": positive, "drop": p.columns(drop), "group": group, "time": time}
+        roles["weight"] = weight
         table = p.table(source, **(roles if found is None else found.reading(**roles)))
         p.notes(Console(stderr=as_json), [*table.notes, *(found.told_of(table) if found else ())])
         how: dict[str, Any] = {

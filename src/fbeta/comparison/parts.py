@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fbeta.comparison.folder import Folder, SplitScores
 from fbeta.comparison.plan import Part, Plan, Split
 from fbeta.learners import Goal, Rows
+from fbeta.learners.crossfit import Array
 from fbeta.learners.learner import Tick
 from fbeta.learners.machine import threads_for
 from fbeta.metrics import Custom, Metric
@@ -42,6 +43,7 @@ class LoadedPart:
     metric: Metric
     device: str = "cpu"
     encoder: Encoder | None = None
+    weight: Array | None = None
 
     def train(self, tick: Tick = _silent) -> dict[str, SplitScores]:
         """Train the part; its scores by loss."""
@@ -50,7 +52,8 @@ class LoadedPart:
         learner: Any = self.part.learner
         if hasattr(learner, "device"):
             learner = replace(learner, device=self.device)
-        rows = Rows(X, self.y[train, None], self.split.fold, ordered=self.split.ordered)
+        weight = None if self.weight is None else self.weight[train]
+        rows = Rows(X, self.y[train, None], self.split.fold, weight, ordered=self.split.ordered)
         fitted = learner.fit_folds(rows, Goal(self.metric), self.part.losses, seed=self.split.seed, tick=tick)
         for loss, x in fitted.items():
             outer, kept = np.zeros(len(test)), None
@@ -142,7 +145,7 @@ def load_parts(parts: Iterable[Part], plan: Plan, table: Table, device: str = "c
             learned = table.features if len(split.train) == len(table) else table.features[split.train]
             encoder = Encoder.fit(learned, table.columns)
             X, ready = encoder.transform(table.features), part.split
-        yield LoadedPart(part, X, y, split, plan.metric, device, encoder)
+        yield LoadedPart(part, X, y, split, plan.metric, device, encoder, table.weight)
 
 
 def steps_of(parts: Iterable[Part]) -> int:

@@ -32,8 +32,8 @@ PROTOCOL = 6
 class Part:
     """A model with one loss, or with several that are trained together; `context` is what else its scores depend on.
 
-    `ensemble`: the models of the folds answer, not that of all rows. `given` is what learns, if it is not the model that
-    is known by the name.
+    `ensemble`: the models of the folds answer, not that of all rows. `given` is what learns, if it is not the model
+    that is known by the name.
     """
 
     model: str

@@ -16,7 +16,7 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class TableFacts:
-    """The table that was learned from; `group`, `time` and `drop` are the columns that were asked to be treated so."""
+    """The table that was learned from; `group`, `time`, `weight` and `drop` are columns that were asked to be that."""
 
     name: str
     target: str
@@ -28,6 +28,7 @@ class TableFacts:
     group: str | None = None
     time: str | None = None
     drop: tuple[str, ...] = ()
+    weight: str | None = None
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,8 @@ class Comparison:
 
     def reading(self, **asked: Any) -> dict[str, Any]:
         """How `load_table` reads a table as this comparison did, but for what is asked; columns it dropped stay out."""
-        roles = {name: asked.get(name) or getattr(self.table, name) for name in ("target", "positive", "group", "time")}
+        names = ("target", "positive", "group", "time", "weight")
+        roles = {name: asked.get(name) or getattr(self.table, name) for name in names}
         return asked | roles | {"drop": tuple(dict.fromkeys([*self.table.drop, *(asked.get("drop") or ())]))}
 
     def told_of(self, table: Any) -> list[str]:

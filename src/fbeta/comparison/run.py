@@ -22,7 +22,7 @@ from fbeta.comparison import parts
 from fbeta.comparison.choosing import better_constant, chosen, constant_name, simplest_first
 from fbeta.comparison.folder import Folder
 from fbeta.comparison.inference import TESTS, ByRows, Calls, JudgedRows
-from fbeta.comparison.judging import Judged, compared, decision_for, held_calls, judge
+from fbeta.comparison.judging import Judged, compared, decision_for, held_calls, judge, masses
 from fbeta.comparison.methods import Method, ModelChoice, Names, check
 from fbeta.comparison.parts import Progress
 from fbeta.comparison.plan import Plan, versions
@@ -130,7 +130,7 @@ def compare(
         for loss, x in found.items():
             method = Method(part.model, loss)
             try:
-                judged[part.split][method] = judge(x, y, plan.splits[part.split], goal, rule, **limits)
+                judged[part.split][method] = judge(x, y, plan.splits[part.split], goal, rule, table.weight, **limits)
             except ValueError as error:
                 if not limits:
                     raise
@@ -144,7 +144,7 @@ def compare(
     machine = f"{platform.machine()}, {torch.get_num_threads()} threads, torch {version}"
     seconds = time.perf_counter() - began
     made: dict[str, Any] = {"seconds": seconds, "machine": machine}
-    short = _shortened(methods, there, splits, len(whole))
+    short = "" if minutes is None else _shortened(methods, there, splits, len(whole))
     result = compared(table, finished, list(whole.values()), margin=margin, test=test, short=short, **made)
     return replace(result, promise=told(result, limits))
 
@@ -229,18 +229,27 @@ def fit(
     goal, methods = check(given, models, losses, rule=rule, device=device, baseline=False)
     table = data if isinstance(data, Table) else load_table(data, target, **options)
     if comparison is not None:
-        left = {*comparison.table.drop, comparison.table.group, comparison.table.time}
+        was = comparison.table
+        left = {*was.drop, was.group, was.time, was.weight}
         if more := [column.name for column in table.columns if column.name in left]:
             raise ValueError(f"the comparison did not learn from {listed(more)}: leave it out of this table (drop=).")
     plan = Plan.whole(table, goal, methods, folds, seed, rule, check_ensemble(ensemble or False))
     split, y = plan.splits[0], table.y.astype(np.int64)
     inside, truth, fold = split.fold >= 0, y[split.held], split.fold[split.fold >= 0]
+    weight = table.weight_of(split.held)
     scores = parts.train(plan, table, device=device, tick=tick)
     found = {Method(part.model, loss): x for part, of_part in scores for loss, x in of_part.items()}
     fitted = [method for method in methods if found[method].fitted is not None]
     called: dict[Method, NDArray[np.bool_] | None] = {
         method: held_calls(
-            found[method].inner[inside], truth, fold, found[method].calibration, goal, rule, limits.get("subject_to")
+            found[method].inner[inside],
+            truth,
+            fold,
+            found[method].calibration,
+            goal,
+            rule,
+            weight,
+            limits.get("subject_to"),
         )
         for method in fitted
     }
@@ -250,7 +259,7 @@ def fit(
             f"training diverged ({', '.join(m.name for m in methods)}): its scores are not finite; choose another "
             "model or loss."
         )
-    inference = ByRows(goal, JudgedRows(y, table.group, [split.held], [0]), held=1 / folds)
+    inference = ByRows(goal, JudgedRows(y, table.group, [split.held], [0], table.weight), held=1 / folds)
     # Where no cut of some folds meets what is asked, that of all rows may, or says why not.
     method = chosen(inference, held, simplest_first(list(held))) if held else fitted[0]
     if comparison is None and held and not force:
@@ -258,7 +267,7 @@ def fit(
     trained = found[method]
     assert trained.fitted is not None
     decision = decision_for(
-        trained.inner[inside], truth, trained.calibration, goal, rule, **for_one_of(methods, limits)
+        trained.inner[inside], truth, trained.calibration, goal, rule, weight, **for_one_of(methods, limits)
     )
     about = {
         "data": table.name,
@@ -283,8 +292,9 @@ def fit(
 
 def _need_signal(inference: ByRows, held: Mapping[Method, Calls], method: Method) -> None:
     """Refuse to fit what out-of-fold rows do not tell from calling all rows positive, or none."""
-    y = inference.rows.y[inference.rows.tested[0]]
-    everything = better_constant(inference.metric, float(y.sum()), float(len(y) - y.sum()))
+    rows, tested = inference.rows, inference.rows.tested[0]
+    y = rows.y[tested]
+    everything = better_constant(inference.metric, *masses(y, None if rows.weight is None else rows.weight[tested]))
     called = [np.full(len(y), everything)]
     beside = judged_together([inference.difference(mine, called) for mine in held.values()])
     if dict(zip(held, beside, strict=True))[method].word != BETTER:
