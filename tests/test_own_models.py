@@ -3,6 +3,7 @@
 import re
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 pytest.importorskip("sklearn")
+from scipy.stats import loguniform
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -26,7 +28,9 @@ from fbeta.comparison.methods import methods_for, writable
 from fbeta.comparison.plan import Plan
 from fbeta.learners import Goal, Rows, models
 from fbeta.learners.classifiers import Own
+from fbeta.learners.searched import Searched
 from fbeta.metrics import FBeta
+from fbeta.report.method_rows import protocol
 from fbeta.tables.reading import read_frame
 
 ASKED = {"metric": "f1", "losses": "bce", "splits": 2, "folds": 3}
@@ -373,3 +377,57 @@ def test_other_weights_are_other_parts():
         for how in ({"weight": "w"}, {"drop": ["w"]}, {"time": "w"})
     }
     assert len(keys) == 3
+
+
+# A search
+
+
+def test_the_best_settings_by_rows_held_out_are_kept(table):
+    rows, goal = rows_of(table), Goal(FBeta(1))
+    pair = SVC(kernel="linear", random_state=0), {"kernel": ["rbf"], "C": [1.0]}
+    searched = Searched(Own("mine", *pair), trials=3)
+    (found,) = searched.fit_folds(rows, goal, ["own"]).values()
+    each = [one.fit_folds(rows, goal, ["own"])["own"] for one in searched.drawn(0)]
+    scores = [goal.held_out_score(*rows.held_out(x.scores)) for x in each]
+    assert len(each) == 2  # there are no more in its lists
+    assert scores[1] > scores[0] + 0.1
+    np.testing.assert_array_equal(found.scores, each[1].scores)
+
+
+def test_test_rows_have_no_say_in_a_search(table):
+    """Other labels of test rows lead to the same scores."""
+    methods = methods_for("forest", "bce", FBeta(1), trials=2)
+    plan = Plan.make(table, FBeta(1), methods, 1, 3, 0)
+    y = table.y.copy()
+    y[plan.splits[0].test] ^= 1
+    one, other = (next(iter(parts.train(plan, t)))[1]["bce"] for t in (table, replace(table, y=y)))
+    np.testing.assert_array_equal(one.outer, other.outer)
+
+
+@pytest.mark.parametrize("name", [n for n in models.names() if models.get(n).space])
+def test_every_space_has_settings_that_its_model_takes(name):
+    learner = models.get(name)
+    first, second = Searched(learner, trials=2).drawn(1)
+    assert first.settings == learner.settings != second.settings
+    small = {"rounds": 3} if name in ("xgboost", "lightgbm") else {"epochs": 2} if name in ("linear", "mlp") else {}
+    small = {"trees": 3} if "forest" in name else small
+    chance = np.random.default_rng(0)
+    rows = Rows(chance.normal(size=(60, 3)).astype(np.float32), chance.integers(0, 2, (60, 1)), np.arange(60) % 2)
+    (found,) = second.having(small).fit_folds(rows, Goal(FBeta(1)), ["bce"]).values()
+    assert np.isfinite(found.scores).all()
+
+
+def test_trials_are_said_kept_and_fitted(table, tmp_path):
+    asked = ASKED | {"models": ["over+forest", "linear"] if find_spec("imblearn") else ["forest", "linear"]}
+    found = compare(table, trials=2, folder=tmp_path, **asked)
+    assert "tried with 2 of them in each split" in protocol(found)
+    assert compare(table, trials=2, folder=tmp_path, **asked).candidates == found.candidates
+    assert len(list(tmp_path.glob("*.scores"))) == 4
+    own = {"mine": (LogisticRegression(), {"C": loguniform(0.01, 100)})}
+    assert methods_for(own, None, FBeta(1), trials=2)[0].learner.cached
+    with pytest.raises(ValueError, match="trials must be 1"):
+        compare(table, trials=0, **asked)
+    model = fit(table, comparison=found, force=True)
+    artifact.save(model, tmp_path / "m.fbeta")
+    same = artifact.load(tmp_path / "m.fbeta")
+    np.testing.assert_array_equal(same.probability(frame()), model.probability(frame()))

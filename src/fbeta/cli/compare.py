@@ -18,6 +18,7 @@ def compare(
     positive: p.Positive = None,
     models: p.Models = None,
     losses: p.Losses = None,
+    trials: p.Trials = 1,
     splits: Annotated[
         int, typer.Option("--splits", "--seeds", min=1, help="Splits into learning rows and test rows.")
     ] = 5,
@@ -66,7 +67,7 @@ def compare(
 
         check_outputs((html, fit), source, results)
         asked: dict[str, Any] = {"metric": metric, "rule": rule, "device": device}
-        asked |= {"models": own_models.models(models), "losses": p.names(losses)}
+        asked |= {"models": own_models.models(models), "losses": p.names(losses), "trials": trials}
         _, methods = comparison.check(**asked)
         kept = [] if fit is None else writable(methods)
         limits = check_limits(**p.constraints(subject_to, confidence, abstain))

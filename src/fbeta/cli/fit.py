@@ -23,6 +23,7 @@ def fit(
     origin: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="Fit what this `fbeta compare --json` advises.")
     ] = None,
+    trials: p.Trials = 1,
     folds: Annotated[int | None, typer.Option(min=2, help="Folds for the cut; 5 if not given.")] = None,
     rule: Annotated[str | None, typer.Option(help=f"{p.RULE} shrunk if not given.", autocompletion=p.rules)] = None,
     subject_to: p.SubjectTo = None,
@@ -52,6 +53,7 @@ def fit(
         asked: dict[str, Any] = {"models": own_models.models(models), "losses": p.names(losses), "device": device}
         found = None if origin is None else Comparison.read(origin)
         if found is None:
+            asked["trials"] = trials
             _, methods = comparison.check(metric or "fbeta:beta=1", **asked, rule=rule or "shrunk", baseline=False)
             writable(methods, wanted=len({method.model for method in methods}))
         else:

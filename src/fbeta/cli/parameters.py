@@ -164,6 +164,7 @@ Group = Annotated[str | None, typer.Option(help="Rows with the same value in thi
 Time = Annotated[
     str | None, typer.Option(help="A column of times: compare learns from the past only; fit leaves it out.")
 ]
+Trials = Annotated[int, typer.Option(min=1, help="Settings that each model is tried with, drawn at random.")]
 Weight = Annotated[str | None, typer.Option(help="A column that says how much each row counts.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Leave out columns, separated by commas; may be repeated.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]

@@ -11,12 +11,14 @@ from fbeta.learners import Learner
 from fbeta.learners import models as all_models
 from fbeta.learners.classifiers import Own, unwritten
 from fbeta.learners.machine import device_of
+from fbeta.learners.searched import Searched
 from fbeta.metrics import Metric, as_metric
 from fbeta.spelling import unknown
 
 #: What users name: one, several, or None for those that are there.
 Names = str | Sequence[str] | None
-#: Models by name, or under names of the reader's: an estimator each, or None for the model that is known by the name.
+#: Models by name, or under names of the reader's: an estimator each, or it and distributions of its parameters; None
+#: is the model that is known by the name.
 ModelChoice = Names | Mapping[str, Any]
 #: What people use, the paper's loss, ours, and the metric on soft counts.
 DEFAULT_LOSSES = ("bce", "balanced-bce", "focal", "soft", "surrogate", "tangent")
@@ -42,8 +44,20 @@ class Method:
         return self.given or all_models.get(self.model)
 
 
-def learners_for(models: ModelChoice) -> dict[str, Learner]:
-    """What learns, by name: the models that are named, the reader's own, or the usual ones that are installed."""
+def learners_for(models: ModelChoice, trials: int = 1) -> dict[str, Learner]:
+    """What learns, by name: the models that are named, the reader's own, or the usual ones that are installed.
+
+    With more than one of the `trials`, those that have settings to draw are searched.
+    """
+    if not trials >= 1:
+        raise ValueError(f"trials must be 1 (settings as they are) or more; got {trials!r}.")
+    found = _learners(models)
+    if trials == 1:
+        return found
+    return {name: Searched(learner, trials) if learner.space else learner for name, learner in found.items()}
+
+
+def _learners(models: ModelChoice) -> dict[str, Learner]:
     if isinstance(models, Mapping):
         return {name: all_models.get(name) if own is None else _own(name, own) for name, own in models.items()}
     named = _several(models, "models")
@@ -57,13 +71,15 @@ def _own(name: str, estimator: Any) -> Own:
         raise ValueError(f"A model needs a name without a comma; got {name!r}.")
     if name.partition("+")[2] or name in all_models.names():
         raise ValueError(f"{name!r} is the name of another model already: call yours something else.")
-    return Own(name, estimator)
+    return Own(name, *estimator) if isinstance(estimator, tuple) and len(estimator) == 2 else Own(name, estimator)
 
 
-def methods_for(models: ModelChoice, losses: Names, metric: Metric, *, baseline: bool = True) -> list[Method]:
+def methods_for(
+    models: ModelChoice, losses: Names, metric: Metric, *, baseline: bool = True, trials: int = 1
+) -> list[Method]:
     """All pairs of a model and a loss it can be trained with; by default only losses that take the metric."""
     named, known = _several(losses, "losses"), all_losses.names()
-    chosen = learners_for(models)
+    chosen = learners_for(models, trials)
     takes = {name: learner.losses or known for name, learner in chosen.items()}
     own = {name: [loss for loss in takes[name] if loss not in known] for name in chosen}
     choices = list(dict.fromkeys([*known, *itertools.chain(*own.values())]))
@@ -89,6 +105,7 @@ def check(
     rule: str = "shrunk",
     device: str = "cpu",
     baseline: bool = True,
+    trials: int = 1,
 ) -> tuple[Metric, list[Method]]:
     """Refuse what is misspelt before a large table is read; give the metric and the methods.
 
@@ -99,7 +116,7 @@ def check(
     goal = as_metric(metric)
     as_rule(rule)
     device_of(device)
-    return goal, methods_for(models, losses, goal, baseline=baseline)
+    return goal, methods_for(models, losses, goal, baseline=baseline, trials=trials)
 
 
 def writable(methods: Sequence[Method], wanted: int = 1) -> list[str]:

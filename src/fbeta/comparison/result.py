@@ -196,6 +196,7 @@ class Comparison:
     margin: float = 0.01
     constant: NoSkill | None = None
     promise: str = ""
+    trials: int = 1
     version: int = VERSION
 
     @property

@@ -51,6 +51,7 @@ def compare(
     metric: Metric | str | Any = "fbeta:beta=1",
     models: ModelChoice = None,
     losses: Names = None,
+    trials: int = 1,
     splits: int = 5,
     folds: int = 5,
     rule: str = "shrunk",
@@ -80,6 +81,8 @@ def compare(
     - `models`, `losses`: names; the usual models that are installed, and six common losses, unless given. Models of
       your own are a dict, ``{"mine": RandomForestClassifier(), "xgboost": None}``: anything with scikit-learn's `fit`,
       and `predict_proba` or `decision_function`; None is the model that is known by the name.
+    - `trials`: settings of each model, its own and others drawn at random, of which out-of-fold rows choose in every
+      split. Models of your own have some to draw if they come as a pair, ``(estimator, distributions)``.
     - `splits`: outer splits, five to a deal, in which every row is tested once; `seeds` is their old name.
     - `folds`: inner folds, shared by all methods. `rule`: how the cut is chosen.
     - `margin`: a difference of the metric that does not matter.
@@ -114,7 +117,7 @@ def compare(
     until = math.inf if minutes is None else minutes
     if not until > 0:
         raise ValueError(f"minutes must be a number above 0; got {minutes!r}.")
-    goal, methods = check(metric, models, losses, rule=rule, device=device)
+    goal, methods = check(metric, models, losses, rule=rule, device=device, trials=trials)
     limits = check_limits(subject_to, confidence, abstain)
     table = data if isinstance(data, Table) else load_table(data, target, **options)
     plan = Plan.make(table, goal, methods, splits, folds, seed, rule, check_ensemble(ensemble))
@@ -143,7 +146,7 @@ def compare(
     version = torch.__version__.partition("+")[0]
     machine = f"{platform.machine()}, {torch.get_num_threads()} threads, torch {version}"
     seconds = time.perf_counter() - began
-    made: dict[str, Any] = {"seconds": seconds, "machine": machine}
+    made: dict[str, Any] = {"seconds": seconds, "machine": machine, "trials": trials}
     short = "" if minutes is None else _shortened(methods, there, splits, len(whole))
     result = compared(table, finished, list(whole.values()), margin=margin, test=test, short=short, **made)
     return replace(result, promise=told(result, limits))
@@ -183,6 +186,7 @@ def fit(
     metric: Metric | str | Any = None,
     models: ModelChoice = None,
     losses: Names = None,
+    trials: int | None = None,
     comparison: Comparison | None = None,
     folds: int | None = None,
     rule: str | None = None,
@@ -204,6 +208,7 @@ def fit(
       standard error of the best.
     - `comparison`: take the method it advises instead, with its metric, rule, folds, ensemble and roles of columns
       unless others are given; `models` are then those that it was about, if some are your own.
+    - `trials`: as in `compare`; as many as the comparison had, or 1.
     - `folds`: 5, for calibration, cut and early stopping. `rule`: how the cut is chosen, "shrunk".
     - `subject_to`, `confidence`, `abstain`: what the cut must reach, and the rows for a person: see `tune`. Where the
       best of several methods is kept, each must promise more, so that the promise holds for the one that is.
@@ -223,10 +228,10 @@ def fit(
             comparison, metric, models, losses, rule, folds, ensemble, force
         )
         options = comparison.reading(target=target, **options)
-        target = options.pop("target")
+        target, trials = options.pop("target"), trials or comparison.trials
     rule, folds = rule or "shrunk", folds or 5
     given = "fbeta:beta=1" if metric is None else metric
-    goal, methods = check(given, models, losses, rule=rule, device=device, baseline=False)
+    goal, methods = check(given, models, losses, rule=rule, device=device, baseline=False, trials=trials or 1)
     table = data if isinstance(data, Table) else load_table(data, target, **options)
     if comparison is not None:
         was = comparison.table

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,6 +130,7 @@ class Own(ClassifierLearner):
     """A model of the reader's own: clones of an estimator, also of a pipeline, each with the random seed of its split.
 
     - `called`: its name. `estimator`: has `fit`, and `predict_proba` or `decision_function`.
+    - `distributions`: of its parameters, as `RandomizedSearchCV` takes them: where a search draws from.
 
     It has no file, and one loss: its own. What resamples rows belongs into a pipeline of imbalanced-learn's, which does
     it to learning rows only.
@@ -145,6 +146,7 @@ class Own(ClassifierLearner):
 
     called: str
     estimator: Any
+    distributions: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.called)
@@ -160,7 +162,7 @@ class Own(ClassifierLearner):
     def settings(self) -> dict[str, Any]:
         """The class, its version and all parameters."""
         try:
-            return {"estimator": _plain(self.estimator)}
+            return {"estimator": plain(self.estimator)}
         except TypeError:
             return {"estimator": repr(self.estimator)}
 
@@ -168,10 +170,21 @@ class Own(ClassifierLearner):
     def cached(self) -> bool:  # type: ignore[override]
         """Whether its parameters say all: what a function or an unknown object does may have changed."""
         try:
-            _plain(self.estimator)
+            plain(self.estimator)
         except TypeError:
             return False
         return True
+
+    @property
+    def space(self) -> Mapping[str, Any]:
+        """What the reader gave."""
+        return self.distributions
+
+    def having(self, settings: Mapping[str, Any]) -> Self:
+        """With other parameters."""
+        from sklearn.base import clone
+
+        return replace(self, estimator=clone(self.estimator, safe=False).set_params(**settings))
 
     def classifier(self, seed: int) -> Any:
         """A clone, with the seed wherever it leaves chance open."""
@@ -199,23 +212,25 @@ def _taken(estimator: Any, X: Any) -> Any:
     return X if hasattr(estimator, "__sklearn_tags__") and get_tags(estimator).input_tags.sparse else X.toarray()
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Plain data that changes whenever a parameter or a package does; TypeError for what cannot say that."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
-        return {"array": str(value.dtype), "values": _plain(value.tolist())}
+        return {"array": str(value.dtype), "values": plain(value.tolist())}
     if isinstance(value, Mapping):
-        return [[_plain(key), _plain(x)] for key, x in value.items()]
+        return [[plain(key), plain(x)] for key, x in value.items()]
     if isinstance(value, list | tuple):
-        return [_plain(x) for x in value]
+        return [plain(x) for x in value]
+    if hasattr(value, "dist") and hasattr(value, "kwds"):  # a distribution of SciPy's
+        return {"distribution": value.dist.name, "args": plain(value.args), "kwds": plain(value.kwds)}
     kind = value if isinstance(value, type) else type(value)
     version = getattr(sys.modules.get(kind.__module__.partition(".")[0]), "__version__", None)
     named = {"class": f"{kind.__module__}.{kind.__qualname__}", "version": version}
     if version is not None and isinstance(value, type):
         return named
     if version is not None and hasattr(value, "get_params"):
-        return named | {"params": _plain(value.get_params(deep=False))}
+        return named | {"params": plain(value.get_params(deep=False))}
     raise TypeError(f"{value!r} is no plain data")

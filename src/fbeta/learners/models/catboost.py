@@ -23,6 +23,13 @@ class CatBoost(ClassifierLearner):
 
     params: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def space(self) -> Mapping[str, Any]:
+        """Where a search draws settings from."""
+        from scipy.stats import loguniform
+
+        return {"depth": [4, 5, 6, 7, 8], "learning_rate": loguniform(0.02, 0.3), "l2_leaf_reg": loguniform(1, 30)}
+
     def classifier(self, seed: int) -> Any:
         """The library's own class, ready to be fitted."""
         from catboost import CatBoostClassifier

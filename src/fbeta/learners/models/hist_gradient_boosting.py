@@ -23,6 +23,15 @@ class HistGradientBoosting(ClassifierLearner):
 
     params: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def space(self) -> Mapping[str, Any]:
+        """Where a search draws settings from."""
+        from scipy.stats import loguniform
+
+        rate, penalty = loguniform(0.02, 0.3), loguniform(1e-3, 10)
+        leaves = {"max_leaf_nodes": [7, 15, 31, 63], "min_samples_leaf": [5, 10, 20, 50]}
+        return {"learning_rate": rate, "l2_regularization": penalty, **leaves}
+
     def classifier(self, seed: int) -> Any:
         """The library's own class, ready to be fitted."""
         from sklearn.ensemble import HistGradientBoostingClassifier
