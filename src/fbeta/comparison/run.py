@@ -7,7 +7,7 @@ import math
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fbeta import numerals
 from fbeta.artifact import Model
 from fbeta.comparison import parts
 from fbeta.comparison.choosing import better_constant, chosen, constant_name, simplest_first
@@ -28,6 +27,7 @@ from fbeta.comparison.parts import Progress
 from fbeta.comparison.plan import Plan, versions
 from fbeta.comparison.promised import check_limits, for_one_of, told
 from fbeta.comparison.result import Comparison
+from fbeta.comparison.time_budget import most_finished, shortened
 from fbeta.comparison.verdict import BETTER, NO_SIGNAL, judged_together
 from fbeta.data import load_table, root
 from fbeta.learners.classifiers import Own, unwritten
@@ -138,7 +138,7 @@ def compare(
                 if not limits:
                     raise
                 raise ValueError(f"{method.name}, split {part.split + 1}: {error}") from error
-    there = methods if minutes is None else _finished(methods, judged)
+    there = methods if minutes is None else most_finished(methods, judged)
     whole = {k: found for k, found in judged.items() if found.keys() >= set(there)}
     if not whole or not there:
         raise ValueError("no split is finished by all methods yet; train first, or ask for fewer methods.")
@@ -147,24 +147,9 @@ def compare(
     machine = f"{platform.machine()}, {torch.get_num_threads()} threads, torch {version}"
     seconds = time.perf_counter() - began
     made: dict[str, Any] = {"seconds": seconds, "machine": machine, "trials": trials}
-    short = "" if minutes is None else _shortened(methods, there, splits, len(whole))
+    short = "" if minutes is None else shortened(methods, there, splits, len(whole))
     result = compared(table, finished, list(whole.values()), margin=margin, test=test, short=short, **made)
     return replace(result, promise=told(result, limits))
-
-
-def _finished(methods: Sequence[Method], judged: Mapping[int, Mapping[Method, Judged]]) -> list[Method]:
-    """The methods that were finished on the split that most of them were finished on."""
-    most = max(judged.values(), key=len)
-    return [method for method in methods if method in most]
-
-
-def _shortened(methods: Sequence[Method], there: Sequence[Method], splits: int, judged: int) -> str:
-    """What time was too short for, in a sentence."""
-    without = [method.name for method in methods if method not in there]
-    if judged == splits and not without:
-        return ""
-    left = f", without {numerals.series(without)}" if without else ""
-    return f"The time was up: judged on {judged} of {splits} splits{left}; the same command goes on from here."
 
 
 def _check_options(call: Callable[..., Any], options: Mapping[str, Any]) -> None:

@@ -245,7 +245,7 @@ class Learner(ABC):
 
     @property
     def space(self) -> Mapping[str, Any]:
-        """Where a search draws settings from: lists or distributions of SciPy's, for fields or for what `params` holds."""
+        """Where a search draws settings from: lists, or distributions of SciPy's; of fields or of `params`."""
         return {}
 
     def having(self, settings: Mapping[str, Any]) -> Self:

@@ -15,6 +15,7 @@ from fbeta.tables.folds import dense, joined
 from fbeta.tables.formats import READER_ERRORS, OpenTable, col, cols, columns_of, need_column, opened, pieces, unused
 from fbeta.tables.table import Roles, Table
 from fbeta.tables.target import Classes, choose_classes
+from fbeta.tables.weights import checked_weight, weight_numbers
 
 #: With fewer rows of a class than this, columns tell the classes apart by chance.
 _ENOUGH = 5
@@ -120,7 +121,7 @@ def _table(source: OpenTable, roles: Roles, positive: str | None, duplicates: bo
     if time is not None and (missing := time.null_count()):
         raise TableError(f"{roles.time!r} is missing in {missing:,} of {len(time):,} rows: fill it, or leave them out.")
     times = None if time is None else time.to_numpy().astype(np.float64)
-    weight = None if roles.weight is None else _checked_weight(own["weight"], target, roles.weight, notes)
+    weight = None if roles.weight is None else checked_weight(own["weight"], target, roles.weight, notes)
     groups = _groups(frame, target, group, roles, duplicates, notes)
     roles = replace(roles, positive=classes.positive, negative=classes.negative)
     return Table(name, frame, tuple(columns), target, roles, groups, times, tuple(notes), weight=weight)
@@ -148,7 +149,7 @@ def _collect(
     if roles.time is not None:
         wanted["time"] = _time(source, roles.time, facts.get(roles.time))
     if roles.weight is not None:
-        wanted["weight"] = _weight(source, roles.weight, facts.get(roles.weight))
+        wanted["weight"] = weight_numbers(source, roles.weight, facts.get(roles.weight))
     own = {name: unused(source.names, name) for name in wanted}
     raw = cols([column.name for column in columns])
     kept = source.frame.filter(label.is_not_null()).select(raw, *(wanted[name].alias(own[name]) for name in wanted))
@@ -224,29 +225,6 @@ def _time(source: OpenTable, name: str, found: Facts | None) -> pl.Expr:
         f"{name!r} is neither a date nor a number ({found.low if found else dtype!r}): write times like "
         "2024-12-31 18:00:00."
     )
-
-
-def _weight(source: OpenTable, name: str, found: Facts | None) -> pl.Expr:
-    """Weights as numbers."""
-    raw, dtype = col(name), source.dtypes[name]
-    if found and not found.empty and (column := infer(name, dtype, found, [])).kind == "number":
-        return replace(column, wide=True).read(raw, dtype, source.decimal)
-    raise TableError(f"{name!r} holds no numbers ({found.low if found else dtype!r}): a weight is one above 0.")
-
-
-def _checked_weight(series: pl.Series, y: NDArray[np.int8], name: str, notes: list[str]) -> NDArray[np.float64]:
-    """Weights of a mean of 1, all above 0."""
-    weight = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
-    if wrong := int((~((weight > 0) & (weight < np.inf))).sum()):
-        raise TableError(
-            f"{name!r} is missing, or not above 0, in {wrong:,} of {len(weight):,} rows: leave out rows that shall not "
-            "count."
-        )
-    found: NDArray[np.float64] = weight / weight.mean()
-    share = f"{float(found @ y) / len(y):.1%}".replace("%", " %")
-    spread = f"from {found.min():.3g} to {found.max():.3g}"
-    notes.append(f"rows are weighed by {name!r}, with a mean of 1 ({spread}): positives have {share} of the weight.")
-    return found
 
 
 def _row_numbers(frame: pl.DataFrame, columns: Sequence[Column], facts: Mapping[str, Facts]) -> list[str]:
