@@ -246,7 +246,8 @@ def summary(found: dict[str, Any]) -> str:
         "mean log odds of the folds' models are better than one model fitted again to all rows:\n\n"
         + table(["learner", "gain"], gains)
         + "\n\nBy a rule written beforehand (at least 0.2, an interval above 0, log loss not worse), because "
-        f"prediction takes five times as long, it is the default of {', '.join(chosen) or 'none of them'}. Of later rows it calls "
+        f"prediction takes five times as long, it is the default of {', '.join(chosen) or 'none of them'}. Of later "
+        f"rows it calls "
         f"{called('log odds')} times the share that was called out of fold, one model {called('refit')}, the mean of "
         f"probabilities {called('probabilities')} "
         "([decisions-ensemble.md](../benchmarks/results/decisions-ensemble.md))."

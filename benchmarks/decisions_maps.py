@@ -235,9 +235,9 @@ def summary(found: dict[str, Any]) -> str:
     photo = cases["photos"]
     return (
         f"**Maps**, {found['images']} images per case: `decide_rows` on pixels calibrated together has a mean Dice "
-        f"above that of one half and of the best common cut, in hundredths, by {' and by '.join(said)} probabilities; in no "
-        f"case is it more than {least:.4f} below the package rankseg (without its pruning) on the same probabilities. "
-        f"On photos, where pixels depend on each other, it is {photo[OURS]:.3f} as it is and {photo[CALIBRATED]:.3f} "
+        f"above that of one half and of the best common cut, in hundredths, by {' and by '.join(said)} probabilities; "
+        f"in no case is it more than {least:.4f} below the package rankseg (without its pruning) on the same "
+        f"probabilities. On photos, where pixels depend on each other, it is {photo[OURS]:.3f} as it is and {photo[CALIBRATED]:.3f} "
         f"calibrated (common cut {photo[BESIDE[1]]:.3f}, rankseg {photo['rankseg, unpruned']:.3f}). One core "
         f"decides {rates[OURS]:.0f} million pixels per second{theirs}; "
         "[decisions-maps.md](../benchmarks/results/decisions-maps.md)."
