@@ -167,6 +167,7 @@ Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
 RULE = "How cuts are chosen, such as shrunk or exact; an unknown name lists all."
 RuleSpec = Annotated[str, typer.Option(help=RULE, autocompletion=rules)]
+Force = Annotated[bool, typer.Option("--force", help="Fit even without a signal.")]
 SubjectTo = Annotated[
     list[str] | None, typer.Option(help="A metric and the least it must reach, such as recall=0.9; may be repeated.")
 ]

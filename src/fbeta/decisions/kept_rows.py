@@ -120,7 +120,9 @@ def _read_rows(data: Mapping[str, Any]) -> Binned:
         raise ValueError("the rows it kept have no such shape")
     rising = (np.diff(x).min(initial=0.0) >= 0 and x[0] == 0 for x in (tp, fp, called))
     falling = np.diff(scores).max(initial=0.0) <= 0 and np.diff(ends).max(initial=0.0) <= 0
-    if not (all(rising) and falling and called[-1] <= 2**53 and 0 < hits <= MOST and 0 < misses <= MOST):
+    positive = 0 < hits <= MOST and 0 < misses <= MOST
+    few = max(called[-1], tp[-1] * hits, fp[-1] * misses) <= 2**53
+    if not (all(rising) and falling and positive and few):
         raise ValueError("the counts of the rows it kept do not rise")
     counts = tp, fp, called.astype(np.int64)
     return Binned(scores, *counts, (hits, misses), kind="logit", ends=np.append(ends, -np.inf))

@@ -187,15 +187,16 @@ class BoosterLearner(Learner):
         fit = rows.drawing(engine.fit)
         given = fit, engine.score, np.arange(len(y)), y
         with workers(at_once, engine.stopped.set) as side_by_side:
+            how: dict[str, Any] = {"ordered": rows.ordered, "side_by_side": side_by_side}
             if self.patience is not None:
                 engine.rounds, at = self._stop_early(engine, rows, goal, side_by_side)
                 start = costs(goal.metric, at)[0]
             if loss == "tangent":
-                options: dict[str, Any] = {"rounds": self.iterations, "damping": self.damping, "start": start}
-                point = solve(*given, goal.metric, rows.fold, rows.weight, side_by_side=side_by_side, **options)
+                how |= {"rounds": self.iterations, "damping": self.damping, "start": start}
+                point = solve(*given, goal.metric, rows.fold, rows.weight, **how)
                 found, delta, history = point.crossfit, point.delta, point.history
             else:
-                found, delta = cross_fit(*given, rows.fold, rows.weight, side_by_side=side_by_side), 0.5
+                found, delta = cross_fit(*given, rows.fold, rows.weight, **how), 0.5
         model = None
         if self.refit:
             engine.folds.clear()  # all rows need their room

@@ -48,12 +48,14 @@ def cross_fit(
     folds: ArrayLike,
     weight: ArrayLike | None = None,
     *,
+    ordered: bool = False,
     side_by_side: Map = map,
 ) -> CrossFit[AnyModel]:
     """Fit one model per fold on the other folds' rows, and score each row by the model that never saw it.
 
-    Rows of fold −1 are in every training part and get no score (NaN): ``[0, -1, -1, -1]`` is one hold-out.
-    `side_by_side` goes over the folds; the `map` of a pool of threads fits some at once.
+    Rows of fold −1 are in every training part and get no score (NaN): ``[0, -1, -1, -1]`` is one hold-out. Where folds
+    are `ordered`, as by time, a model learns from the folds before its own only. `side_by_side` goes over the folds;
+    the `map` of a pool of threads fits some at once.
 
     Shape: `X` has rows (array, sparse matrix or data frame), `y` ``(n,)`` or ``(n, K)``, `folds` and `weight` ``(n,)``.
 
@@ -74,7 +76,7 @@ def cross_fit(
     w = None if weight is None else np.asarray(weight, dtype=np.float64)
 
     def of_fold(name: np.int64) -> tuple[AnyModel, NDArray[np.int64], Array]:
-        held, rest = np.flatnonzero(dealt == name), np.flatnonzero(dealt != name)
+        held, rest = np.flatnonzero(dealt == name), np.flatnonzero(dealt < name if ordered else dealt != name)
         model = fit(take(X, rest), labels[rest], None if w is None else w[rest])
         found = np.asarray(score(model, take(X, held)), dtype=np.float64)
         if found.shape[:1] != held.shape or not np.isfinite(found).all():
