@@ -261,6 +261,7 @@ def summary(found: dict[str, Any]) -> str:
         + table(["odds of a positive ×", "F₁", "F₂"], ([f, *map(hundredths, cells)] for f, cells in gains.items()))
         + f"\n\nThat is {kept} (F₁ and F₂) of what knowing the share gains; on the {many['sources']} sources with "
         f"{MANY} labelled positives or more {more}. Where nothing moved it says so in "
-        f"{percent(1 - part['moved']['1'])} of draws. With fewer positives most moves cannot be told from chance, and nothing changes "
+        f"{percent(1 - part['moved']['1'])} of draws. With fewer positives most moves cannot be told "
+        "from chance, and nothing changes "
         "([decisions-shift.md](../benchmarks/results/decisions-shift.md))."
     )
