@@ -176,7 +176,7 @@ def half(result: dict[str, Any]) -> str:
         f"**Measured** on later rows of {sum(group['sets'] for group in groups.values())} imbalanced tables, logistic "
         "regression and boosted trees, F½, F₁ and F₂; hundredths of F by which a tuned cut (`shrunk`) is above ½:\n\n"
         + doc_block.table(["positives", "gain", "sources", "better on", "worse on"], rows)
-        + "\n\n([cuts.md](../benchmarks/results/cuts.md))"
+        + "\n\nAll tables: [cuts.md](../benchmarks/results/cuts.md)."
     )
 
 

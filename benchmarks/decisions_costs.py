@@ -89,5 +89,5 @@ def summary(found: dict[str, Any]) -> str:
         f"**Measured** on later rows of {found['sources']} sources, logistic regression and boosted trees; percent of "
         "the cost that the tuned cut (`shrunk`) saves, and on how many sources it is cheaper:\n\n"
         + table(["against", *(f"a miss costs {price}" for price in found["saved"])], rows)
-        + "\n\n([decisions-costs.md](../benchmarks/results/decisions-costs.md))"
+        + "\n\nAll numbers: [decisions-costs.md](../benchmarks/results/decisions-costs.md)."
     )

@@ -380,8 +380,8 @@ def summary(result: dict[str, Any]) -> str:
         f"**Measured** on a known population, {DRAWS:,} draws, {100 * CONFIDENCE:g} % confidence; MAPIE's controllers "
         f"(default, fixed sequence) and the constraint on the rows on {MAPIE_DRAWS} of them. The other score is "
         "precision where recall is promised, recall where precision is, F₁ where both are:\n\n"
-        + table(["promise (positives)", "broken", "on the rows alone", "other score", "MAPIE's"], rows)
-        + f"\n\nThe most often broken is broken in {ends} % (95 % interval) "
+        + table(["promise (positives)", "broken", "constraint alone: broken", "other score", "MAPIE's"], rows)
+        + f"\n\nThe largest share of broken promises lies in {ends} % (95 % interval) "
         "([decisions-promises.md](../benchmarks/results/decisions-promises.md))."
     )
 

@@ -190,6 +190,6 @@ def summary(found: dict[str, Any]) -> str:
         f"**Measured** on later rows of {len(found['sets'])} sets of labels (Mulan), logistic regression per label; "
         'hundredths of the mean score of a row by which `average="samples"` is better:\n\n'
         + table(["above", "F₁", "Jaccard"], rows)
-        + f"\n\nThe least gain over the common cut on a set is {least} (F₁). "
-        "([decisions-rows.md](../benchmarks/results/decisions-rows.md))"
+        + f"\n\nThe least gain over the common cut on a set is {least} (F₁; "
+        "[decisions-rows.md](../benchmarks/results/decisions-rows.md))."
     )
