@@ -87,7 +87,8 @@ def summary(found: dict[str, Any]) -> str:
     )
     return (
         f"**Measured** on later rows of {found['sources']} sources, logistic regression and boosted trees: what the "
-        "tuned cut (`shrunk`) saves, in percent of the larger of the two costs, and on how many sources it is cheaper:\n\n"
+        "tuned cut (`shrunk`) saves, in percent of the larger of the two costs, and on how many sources it is "
+        "cheaper:\n\n"
         + table(["against", *(f"a miss costs {price}" for price in found["saved"])], rows)
         + "\n\nAll numbers: [decisions-costs.md](../benchmarks/results/decisions-costs.md)."
     )
