@@ -86,8 +86,9 @@ def summary(found: dict[str, Any]) -> str:
         for way, name in named.items()
     )
     return (
-        f"**Measured** on later rows of {found['sources']} sources, logistic regression and boosted trees; percent of "
-        "the cost that the tuned cut (`shrunk`) saves, and on how many sources it is cheaper:\n\n"
+        f"**Measured** on later rows of {found['sources']} sources, logistic regression and boosted trees: what the "
+        "tuned cut (`shrunk`) saves, in percent of the larger of the two costs, and on how many sources it is "
+        "cheaper:\n\n"
         + table(["against", *(f"a miss costs {price}" for price in found["saved"])], rows)
         + "\n\nAll numbers: [decisions-costs.md](../benchmarks/results/decisions-costs.md)."
     )
