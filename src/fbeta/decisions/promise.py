@@ -52,6 +52,8 @@ class Share:
     def of(cls, metric: Metric, value: float) -> Self:
         """Read a constraint; a metric that is no ratio of counts, or no share, is refused."""
         top, bottom = _coefficients(metric)
+        if not 0 <= value <= 1:
+            raise ValueError(f"What can be promised of {metric} lies from 0 to 1; got {value:g}.")
         weights = top - value * bottom
         weights[np.abs(weights) < 1e-12 * np.abs(bottom).max()] = 0.0
         right, wrong = np.flatnonzero(weights > 0), np.flatnonzero(weights < 0)
