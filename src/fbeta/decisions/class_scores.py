@@ -106,7 +106,7 @@ def read_probabilities(scores: Any, classes: int | None = None) -> Vector:
 def read_classes(target: ArrayLike, shape: tuple[int, int]) -> Vector:
     """The true class of each row as columns of 0 and 1, from numbers 0 … K−1 or from such columns."""
     if np.asarray(target).dtype.kind in "USO":
-        raise ValueError(f"Classes are numbers, as the columns of probabilities. {NUMBERED}")
+        raise ValueError(f"target must hold numbers of classes, from 0. {NUMBERED}")
     y = read_array("target", target)
     if y.shape == shape:
         if not (((y == 0) | (y == 1)).all() and (y.sum(1) == 1).all()):

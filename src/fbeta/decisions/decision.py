@@ -294,9 +294,9 @@ class Decision:
         s = read_array("scores", scores, np.float64)
         if s.ndim != 1 + self.several:
             raise ValueError(f"scores must be {'(n, K)' if self.several else '(n,)'}; got {s.shape}.")
+        odds = self.log_odds(s)
         for column, seen in zip(s.T if self.several else [s], self.kept.seen if self.kept else (), strict=True):
             check_seen(np.array(seen), column, np.ones(column.size), self.kind)
-        odds = self.log_odds(s)
         return (odds if self.several else odds[:, None]), None
 
     def _find(self, column: int, odds: Vector, weight: Vector | None) -> Prevalence:

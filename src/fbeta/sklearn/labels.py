@@ -153,8 +153,8 @@ def positive_of_prices(metric: Metric, y: Any, pos_label: Any, classes: Any = No
     if pos_label is not None and pos_label != found[1]:
         first, second = found.tolist()
         raise ValueError(
-            f"The rows of a cost matrix are the classes in sorted order, {first!r} and {second!r}, and the second is the "
-            f"positive one; got pos_label={pos_label!r}. Leave it out, or give the prices as Cost(fp=…, fn=…)."
+            f"The rows of a cost matrix are the classes in sorted order, {first!r} and {second!r}, and the second is "
+            f"the positive one; got pos_label={pos_label!r}. Leave it out, or give the prices as Cost(fp=…, fn=…)."
         )
     return found[1]
 
