@@ -57,8 +57,15 @@ def fit(
         roles = {"target": target, "positive": positive, "drop": p.columns(drop), "group": group, "time": time}
         table = p.table(source, **(roles if found is None else found.reading(**roles)))
         p.notes(Console(stderr=as_json), [*table.notes, *(found.told_of(table) if found else ())])
-        how: dict[str, Any] = {"folds": folds, "rule": rule, "ensemble": ensemble, "seed": seed, "force": force}
-        model = p.fitted(table, out, metric=metric, comparison=found, **asked, **how, **limits)
+        how: dict[str, Any] = {
+            "folds": folds,
+            "rule": rule,
+            "ensemble": ensemble,
+            "seed": seed,
+            "force": force,
+            **limits,
+        }
+        model = p.fitted(table, out, metric=metric, comparison=found, **asked, **how)
         if as_json:
             echo_json(model.facts() | {"written": str(out)})
         else:
