@@ -13,7 +13,7 @@ from sklearn.metrics import log_loss
 from fbeta import MCC, Confusion, Decision, FBeta, metric
 from fbeta.comparison.choosing import chosen, simplest_first
 from fbeta.comparison.folder import SplitScores
-from fbeta.comparison.gains import Learned, best_losses, defaults
+from fbeta.comparison.gains import Change, Learned, best_losses, defaults
 from fbeta.comparison.gains import steps as steps_of
 from fbeta.comparison.inference import ByBlocks, ByRows, BySplits, JudgedRows, blocks
 from fbeta.comparison.influence import influence, pooled, spread
@@ -272,7 +272,7 @@ def test_a_step_takes_what_rows_held_out_say():
     assert best_losses(learned((bad, good, good), (bad, bad, bad)), methods, [linear]) == [tangent]
     assert best_losses(learned((good, good, good), (bad, bad, bad)), methods, [linear]) == [linear]
     path = [("default", [linear], of_splits(rows, bad)), ("loss", [tangent], of_splits(rows, good))]
-    first, second = steps_of(ByRows(FBeta(1), rows), [(what, m * 5, calls) for what, m, calls in path])
+    first, second = steps_of(ByRows(FBeta(1), rows), [Change(what, m * 5, calls) for what, m, calls in path])
     assert first.gain is None
     assert second.gain.word == "better"
 

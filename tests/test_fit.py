@@ -87,6 +87,16 @@ def test_of_several_the_best_out_of_fold_is_kept():
     assert best.provenance["tried"] == [f"linear, {name}" for name in names]
 
 
+def test_a_promise_holds_for_the_method_that_is_kept():
+    """Of two methods each promises with half the chance of an error."""
+    asked = {"subject_to": {"recall": 0.6}, "confidence": 0.9}
+    made = fit(table(), models="linear", losses=["bce", "tangent"], folds=2, **asked)
+    assert made.cut.promise.confidence == pytest.approx(0.95)
+    assert fit(table(), models="linear", losses="bce", folds=2, **asked).cut.promise.confidence == 0.9
+    with pytest.raises(ValueError, match="confidence is that of subject_to"):
+        fit(table(), models="linear", losses="bce", confidence=0.9)
+
+
 def test_boosters_and_networks_in_one_plan():
     pytest.importorskip("lightgbm")
     seen = []

@@ -57,6 +57,7 @@ def load_table(
     *,
     group: str | None = None,
     time: str | None = None,
+    weight: str | None = None,
     drop: Sequence[str] = (),
     delimiter: str | None = None,
     duplicates: bool = True,
@@ -75,7 +76,7 @@ def load_table(
     except ImportError as error:  # images do not need polars, tables do
         raise DataError(str(error)) from error
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
-    options: dict[str, Any] = {"group": group, "time": time, "drop": dropped, "delimiter": delimiter}
+    options: dict[str, Any] = {"group": group, "time": time, "weight": weight, "drop": dropped, "delimiter": delimiter}
     if hasattr(source, "columns"):
         del options["delimiter"]
         return read_frame(source, target or "", positive, duplicates=duplicates, **options)
@@ -89,7 +90,7 @@ def load_table(
     else:
         table = dataset.load(duplicates=duplicates)
     own = table.roles
-    held = {"group": own.group, "time": own.time, "drop": own.dropped, "delimiter": None}
+    held = {"group": own.group, "time": own.time, "weight": own.weight, "drop": own.dropped, "delimiter": None}
     if given := [option for option, asked in options.items() if asked and asked != held[option]]:
         raise TableError(f"{source} has its own columns and split: leave {', '.join(given)} out.")
     if target not in (None, own.target):

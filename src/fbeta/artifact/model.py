@@ -101,6 +101,14 @@ class Model:
         return tuple(column for column in self.encoder.schema if column.name in used)
 
     @property
+    def ask(self) -> str:
+        """The text of a decision that is a person's: "ask", or with a mark where a class is called so."""
+        said = "ask"
+        while said in (*self.labels, *self.negative):
+            said += "?"
+        return said
+
+    @property
     def labels(self) -> tuple[str, str]:
         """The texts of a negative and a positive decision."""
         return self.negative[0] if len(self.negative) == 1 else f"not {self.positive}", self.positive
@@ -125,7 +133,7 @@ class Model:
         return p
 
     def decide(self, frame: pl.DataFrame, new: New = "error") -> NDArray[np.str_]:
-        """The decision, as the text of a class: ``(n,)``."""
-        called = self.cut.decide(self.probability(frame, new)).astype(np.int64)
-        named: NDArray[np.str_] = np.array(self.labels)[called]
+        """The decision, as the text of a class, or `ask` for a row that a person decides: ``(n,)``."""
+        outcome = self.cut.outcome(self.probability(frame, new)).astype(np.int64)
+        named: NDArray[np.str_] = np.array([*self.labels, self.ask])[outcome]  # −1 is the last
         return named

@@ -52,6 +52,9 @@ class BoosterClassifier(Decider):
     rounds: int = 5
     damping: float = 0.5
     pos_label: Any = None
+    subject_to: Mapping[Any, float] | None = None
+    confidence: float | None = None
+    abstain: float | str | None = None
     n_estimators: int = 100
     learning_rate: float | None = None
     max_depth: int | None = None
@@ -189,6 +192,7 @@ class XGBMetricClassifier(BoosterClassifier):
       times as slow to predict, and no sure gain (docs/boosting.md).
     - `early_stopping_rounds`: stop where the metric of the out-of-fold rows has not risen for so many rounds;
       `n_estimators` is then the most there may be.
+    - `subject_to`, `confidence`, `abstain`: promises, and rows for a person, as in `ThresholdClassifier`.
     - `rounds`, `damping`: of the fixed point. `pos_label`: the positive class; None is the rarer one.
     - `n_estimators` … `reg_lambda`: XGBoost's own, None its defaults; `params`: any others, by its names. Only
       `max_delta_step` is 3, without which rare positives make it diverge.

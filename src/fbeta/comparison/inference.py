@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -20,10 +20,11 @@ from fbeta.comparison.statistics import (
     mean_interval,
     student,
 )
+from fbeta.decisions.abstention import ASK
 from fbeta.metrics import Metric
 
-#: What a method decides: for each split, which of its test rows it calls positive.
-Calls = Sequence[NDArray[np.bool_]]
+#: What a method decides: for each split, which of its test rows it calls positive; those for a person are `ASK`.
+Calls = Sequence[NDArray[np.bool_] | NDArray[np.int64]]
 #: Ways to test a difference, by name.
 TESTS = ("rows", "splits")
 
@@ -32,13 +33,15 @@ TESTS = ("rows", "splits")
 class JudgedRows:
     """The rows that were decided: `tested` are the row numbers of each split, `deal` says which deal it belongs to.
 
-    Shape: `y` and `unit` ``(n,)``, of all rows of the table; rows of one unit are drawn together.
+    Shape: `y`, `unit` and `weight` (None: all count alike) ``(n,)``, of all rows of the table; rows of one unit are
+    drawn together.
     """
 
     y: NDArray[np.int64]
     unit: NDArray[np.int64]
     tested: Sequence[NDArray[np.int64]]
     deal: Sequence[int]
+    weight: NDArray[np.float64] | None = None
 
     @cached_property
     def _places(self) -> tuple[tuple[int, int], NDArray[np.int64], NDArray[np.bool_]]:
@@ -49,10 +52,13 @@ class JudgedRows:
         return (len(deals), len(names)), deal * len(names) + unit, self.y[rows] == 1
 
     def counts(self, called: Calls) -> Counts:
-        """The cells of every unit in every deal, ``(deals, units, 4)``: TP, FP, FN and TN."""
+        """The cells of every unit in every deal, ``(deals, units, 4)``: TP, FP, FN and TN of the rows decided."""
         (deals, units), place, positive = self._places
-        cell = np.where(np.concatenate(called), np.where(positive, 0, 1), np.where(positive, 2, 3))
-        found = np.bincount(4 * place + cell, minlength=4 * deals * units).astype(np.float64)
+        calls = np.concatenate(called)
+        cell = np.where(calls, np.where(positive, 0, 1), np.where(positive, 2, 3))
+        sure = calls != ASK
+        weight = None if self.weight is None else self.weight[np.concatenate(self.tested)][sure]
+        found = np.bincount((4 * place + cell)[sure], weight, 4 * deals * units).astype(np.float64)
         return found.reshape(deals, units, 4)
 
 
@@ -126,7 +132,7 @@ class BySplits:
 
     def _scores(self, called: Calls) -> list[float]:
         alone = zip(self.rows.tested, called, strict=True)
-        return [pooled(self.metric, JudgedRows(self.rows.y, self.rows.unit, [t], [0]).counts([c])) for t, c in alone]
+        return [pooled(self.metric, replace(self.rows, tested=[t], deal=[0]).counts([c])) for t, c in alone]
 
     def score(self, called: Calls) -> Estimate:
         """The mean of the scores of splits and its interval."""

@@ -16,7 +16,7 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class TableFacts:
-    """The table that was learned from; `group`, `time` and `drop` are the columns that were asked to be treated so."""
+    """The table that was learned from; `group`, `time`, `weight` and `drop` are columns that were asked to be that."""
 
     name: str
     target: str
@@ -28,13 +28,15 @@ class TableFacts:
     group: str | None = None
     time: str | None = None
     drop: tuple[str, ...] = ()
+    weight: str | None = None
 
 
 @dataclass(frozen=True)
 class Outcome:
     """One method on one outer split: judged by test rows that had no say in anything.
 
-    `inner` is the score of the out-of-fold rows, which methods are chosen by; `collapse` says if the model gave up.
+    `inner` is the score of the out-of-fold rows, which methods are chosen by; `collapse` says if the model gave up;
+    `asked` is the share of test rows that a person decides, and score and cells are of the others.
     """
 
     seed: int
@@ -50,6 +52,7 @@ class Outcome:
     seconds: float
     epochs: int = 0
     collapse: str = ""
+    asked: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -211,6 +214,7 @@ class Comparison:
     signal", because nothing beats `constant`? `advised` is the method that follows: the winner, the baseline, or none.
     `steps` lead from today's default to what was chosen, and `gain` is what following the advice adds to that default.
     `segments` are the columns between whose groups the advised method differs most.
+    `promise` says what was asked of every cut, and what it is on test rows.
 
     >>> table = TableFacts("fraud", "is_fraud", "1", 1000, 20, 5)
     >>> comparison = Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run.")
@@ -238,6 +242,8 @@ class Comparison:
     steps: tuple[Step, ...] = ()
     gain: Difference | None = None
     segments: tuple[ColumnSegments, ...] = ()
+    promise: str = ""
+    trials: int = 1
     version: int = VERSION
 
     @property
@@ -255,7 +261,8 @@ class Comparison:
 
     def reading(self, **asked: Any) -> dict[str, Any]:
         """How `load_table` reads a table as this comparison did, but for what is asked; columns it dropped stay out."""
-        roles = {name: asked.get(name) or getattr(self.table, name) for name in ("target", "positive", "group", "time")}
+        names = ("target", "positive", "group", "time", "weight")
+        roles = {name: asked.get(name) or getattr(self.table, name) for name in names}
         return asked | roles | {"drop": tuple(dict.fromkeys([*self.table.drop, *(asked.get("drop") or ())]))}
 
     def told_of(self, table: Any) -> list[str]:

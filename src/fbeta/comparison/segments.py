@@ -13,6 +13,7 @@ from fbeta.comparison.inference import Calls
 from fbeta.comparison.plan import Split
 from fbeta.comparison.result import ColumnSegments, Segment
 from fbeta.comparison.statistics import holm
+from fbeta.decisions.abstention import ASK
 from fbeta.numerals import short
 from fbeta.tables import Table
 from fbeta.tables.columns import Column
@@ -33,7 +34,9 @@ def segments(table: Table, splits: Sequence[Split], called: Calls) -> tuple[Colu
     smaller of two χ² tests, doubled, and adjusted for the number of columns (Holm).
     """
     rows = np.concatenate([split.test for split in splits])
-    positive, flagged = table.y[rows] == 1, np.concatenate(called)
+    calls = np.concatenate(called)
+    rows, calls = rows[calls != ASK], calls[calls != ASK]  # what a person decides is no failure
+    positive, flagged = table.y[rows] == 1, calls == 1
     cell = np.where(flagged, np.where(positive, 0, 1), np.where(positive, 2, 3))
     deals = len({split.deal for split in splits})
     found = []

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fbeta.decisions.calibration import Calibrator, logit, sigmoid
 from fbeta.decisions.calibration_choice import calibrate_columns
 from fbeta.decisions.class_rule import NO_CUT, ClassRule
+from fbeta.decisions.class_scores import read_classes
 from fbeta.decisions.inputs import KINDS, Vector, read_array, read_kind
 from fbeta.decisions.kept_rows import KeptRows
 from fbeta.decisions.prevalence import Prevalence, check_seen
@@ -80,7 +81,7 @@ class Decision:
         """Calibrate, then cut.
 
         - `kind`, `rule`: as in `tune`; the rule "own" is the model's own boundary, a logit of 0 or a probability of ½.
-          `constraints`: `subject_to`, `budget` and `prevalence` of `tune`.
+          `constraints`: `subject_to`, `budget`, `prevalence`, `confidence` and `abstain` of `tune`.
         - `calibration`: "auto" learns it from the rows, in the form that their log loss asks for (see `calibrate`; with
           the rule "pooled" columns with few positives share a line, see `calibrate_together`), "platt" a line; "none"
           takes probabilities and logits as they are; or what is known, one `Platt` per column.
@@ -91,23 +92,30 @@ class Decision:
         - `exclusive`: the columns are classes, of which each row has exactly one; `average` is "macro" or "weighted" by
           the rows of each class, see `ClassRule`.
 
-        Shape: `scores` and `target` ``(n,)`` or ``(n, K)``, `weight` ``(n,)``.
+        Shape: `scores` and `target` ``(n,)`` or ``(n, K)``, `weight` ``(n,)``; for classes that exclude each other
+        `target` is also ``(n,)``, the number of each row's class.
         """
         s = read_array("scores", scores, np.float64)
         y = read_array("target", target)
-        if s.shape != y.shape or s.ndim not in (1, 2) or s.size == 0:
+        if s.size == 0:
+            raise ValueError("There are no scores to cut; got empty arrays.")
+        y = read_classes(y, s.shape) if exclusive and s.ndim == 2 and y.ndim == 1 else y
+        if s.shape != y.shape or s.ndim not in (1, 2):
             raise ValueError(f"scores and target must be alike, (n,) or (n, K); got {s.shape} and {y.shape}.")
         if average not in ("macro", "weighted", "micro", "samples"):
             raise ValueError(f"average must be 'macro', 'weighted', 'micro' or 'samples'; got {average!r}.")
         several = s.ndim == 2
         s, y = (s, y) if several else (s[:, None], y[:, None])
         kind = read_kind(kind, float(s.min()), float(s.max()), matters=True)
+        constraints = {name: value for name, value in constraints.items() if value is not None}
         goal, w = as_metric(metric), None if weight is None else read_array("weight", weight)
         own = isinstance(rule, str) and rule == "own"
         chosen = Constant() if own else as_rule(rule)
         curves = calibrate_columns(calibration, s, y, w, kind, chosen.calibrations)
         made = cls(kind, curves, (), goal, None, True)
         p = made.probability(s)
+        if average == "micro" and constraints.keys() & {"confidence", "abstain"}:
+            raise ValueError("confidence and abstain are about single columns; use average='macro'.")
         if exclusive and not own:  # boundaries against the rest do not say which class to call
             if constraints:
                 raise ValueError(NO_CUT)
@@ -120,8 +128,8 @@ class Decision:
         if average == "samples" and not own:
             if constraints or exclusive or not several:
                 raise ValueError(
-                    "average='samples' is for several labels (n, K), not exclusive, and takes no subject_to, budget or "
-                    "prevalence; use average='macro' for these."
+                    "average='samples' is for several labels (n, K), not exclusive, and takes no subject_to, budget, "
+                    "prevalence or abstain; use average='macro' for these."
                 )
             cut = cut_rows(p, y, goal, w, kind="probability", empty=empty)
             return cls(
@@ -144,6 +152,11 @@ class Decision:
     def log_odds(self, scores: Any) -> Vector:
         """Calibrated log odds, which no cut changes."""
         s = read_array("scores", scores, np.float64)
+        if self.kind == "probability" and ((s < 0) | (s > 1)).any():
+            raise ValueError(
+                f"This decision was fitted to probabilities; got scores from {np.nanmin(s):g} to {np.nanmax(s):g}. "
+                "Give probabilities of the same model."
+            )
         if self.several and s.shape[-1:] != (len(self.calibration),):
             raise ValueError(f"There are {len(self.calibration)} columns; got scores of shape {s.shape}.")
         if not self.several:
@@ -174,6 +187,25 @@ class Decision:
         made = (scores == scores).cpu()
         made.numpy()[...] = found
         return made.to(scores.device)
+
+    def outcome(self, scores: Any) -> NDArray[np.int64]:
+        """Decide in three: 1 is positive, 0 negative, and −1 is for a person, see `Threshold.outcome`.
+
+        Shape: as in `decide`.
+
+        >>> scores, target = [0.9, 0.8, 0.6, 0.5, 0.3, 0.1], [1, 1, 0, 1, 0, 0]
+        >>> Decision.fit(scores, target, "f1", kind="probability", rule="exact", abstain=0.4).outcome([0.85, 0.55, 0.2])
+        array([ 1, -1,  0])
+        """
+        found = np.asarray(self.decide(np.asarray(read_array("scores", scores)))) * 1
+        if all(cut.asking is None for cut in self.cuts):
+            return found
+        p = self.probability(scores)
+        return (
+            np.stack([c.outcome(p[..., k]) for k, c in enumerate(self.cuts)], -1)
+            if self.several
+            else self.cut.outcome(p)
+        )
 
     def margin(self, scores: Any) -> Vector:
         """How far above the cut log odds are: positive exactly where `decide` says so.
@@ -233,11 +265,17 @@ class Decision:
             raise ValueError("adapt takes scores of new rows, or at_prevalence=, the share of positives among them.")
         columns = range(len(self.cuts))
         if at_prevalence is not None:
-            shares = np.broadcast_to(np.asarray(at_prevalence, dtype=np.float64), len(self.cuts))
+            given = read_array("at_prevalence", at_prevalence, np.float64)
+            if given.ndim and given.shape != (len(self.cuts),):
+                raise ValueError(
+                    f"at_prevalence is one number, or one per column, of which there are {len(self.cuts)}; got shape "
+                    f"{given.shape}."
+                )
+            shares = np.broadcast_to(given, len(self.cuts))
             found = [self.kept.given(k, check_prevalence(float(shares[k]))) for k in columns]
         else:
             odds, weight = self._new_rows(scores)
-            found = [self.kept.find(k, odds[:, k], weight, self.cuts[k], self._raised(k)) for k in columns]
+            found = [self._find(k, odds[:, k], weight) for k in columns]
         curves, cuts = list(self.calibration), list(self.cuts)
         here = [self.kept.share(k) if cut.prevalence is None else cut.prevalence for k, cut in enumerate(cuts)]
         moved = [k for k in columns if (found[k].value, found[k].raised) != (here[k], self._raised(k))]
@@ -256,10 +294,17 @@ class Decision:
         s = read_array("scores", scores, np.float64)
         if s.ndim != 1 + self.several:
             raise ValueError(f"scores must be {'(n, K)' if self.several else '(n,)'}; got {s.shape}.")
+        odds = self.log_odds(s)
         for column, seen in zip(s.T if self.several else [s], self.kept.seen if self.kept else (), strict=True):
             check_seen(np.array(seen), column, np.ones(column.size), self.kind)
-        odds = self.log_odds(s)
         return (odds if self.several else odds[:, None]), None
+
+    def _find(self, column: int, odds: Vector, weight: Vector | None) -> Prevalence:
+        assert self.kept is not None
+        try:
+            return self.kept.find(column, odds, weight, self.cuts[column], self._raised(column))
+        except ValueError as error:
+            raise ValueError(f"Column {column}: {error}" if self.several else str(error)) from None
 
     def _raised(self, column: int) -> float:
         return self.prevalences[column].raised if self.prevalences else 0.0
@@ -307,7 +352,7 @@ class Decision:
                 said.append(self.rows.explain(cut.metric, where))
                 continue
             said.append(f"Column {k}: {where}{known}." if self.several else f"{where.capitalize()}{known}.")
-            said += [cut.warning] if cut.warning else []
+            said += cut.remarks()
             said += [self.prevalences[k].explain()] if self.prevalences else []
         return "\n".join(said)
 
@@ -349,7 +394,7 @@ class Decision:
             raise ValueError("its cut is no number")
         if classes is not None and not (several and len(classes.cuts) == len(cuts)):
             raise ValueError("its gains do not fit its classes")
-        metric = cuts[0].metric
+        metric = cuts[0].metric if classes is None else classes.metric
         if rows is not None and (metric is None or classes is not None or not several):
             raise ValueError("its rows cannot be decided one by one: there is no metric, or no several labels")
         return cls(kind, curves, cuts, metric, classes, several, kept, prevalences, rows)

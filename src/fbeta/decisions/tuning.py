@@ -46,6 +46,8 @@ def tune(
     prevalence: Any = None,
     average: str = "macro",
     empty: float = 1.0,
+    confidence: float | None = None,
+    abstain: float | str | None = None,
 ) -> Threshold: ...
 
 
@@ -63,6 +65,8 @@ def tune(
     prevalence: Any = None,
     average: str = "macro",
     empty: float = 1.0,
+    confidence: float | None = None,
+    abstain: float | str | None = None,
 ) -> Threshold | ClassRule:
     r"""Find a cut for a metric; by default the exact best one: every distinct score is tried, after one sort.
 
@@ -82,6 +86,11 @@ def tune(
       each column's; `score` is the mean), "micro" all cuts together for the metric of the pooled counts; "samples"
       finds one cut of all columns for the mean of the scores that rows have by themselves (always "exact", see
       `cut_rows`).
+    - `confidence`: `subject_to` holds in the population with this confidence, not just on these rows: see `Share`.
+      Metrics that are shares of rows can be promised: recall, precision, specificity, accuracy, Jaccard, F₁; each
+      column has a promise of its own. If nothing can be promised, the error says what can.
+    - `abstain`: a person decides at most this share of the rows, those between two cuts that cost the metric most;
+      "promise" hands over as few as the promise needs. See `Threshold.outcome`.
     - `empty`: what a row without positives scores if nothing is called in it ("samples" only).
     - `exclusive`: the columns are probabilities of K classes, of which each row has exactly one. Then it finds what is
       best among classes, see `ClassRule`: for the metric of each class against the rest, averaged ("macro", or
@@ -103,7 +112,7 @@ def tune(
     Reference: [lipton2014]
     """
     chosen, goal = as_rule(rule), as_metric(metric)
-    constraints = Constraints.read(subject_to, budget)
+    constraints = Constraints.read(subject_to, budget, confidence, abstain)
     if exclusive is None:  # two columns and a vector are rather the mistake of scores that were not cut to one
         exclusive = np.ndim(scores) == 2 and np.ndim(target) == 1 and np.shape(scores)[1] > 2
     if exclusive:
@@ -119,7 +128,7 @@ def tune(
         if constraints or prevalence is not None or str(chosen) != "exact":
             raise ValueError(
                 "average='samples' finds the best cut for the mean of row scores: it takes no subject_to, budget, "
-                "prevalence or other rule; use average='macro' or 'micro' for these."
+                "prevalence, abstain or other rule; use average='macro' or 'micro' for these."
             )
         return cut_rows(scores, target, goal, weight, kind=kind, empty=empty)
     if average not in ("macro", "micro"):
@@ -132,6 +141,8 @@ def tune(
     if not several:
         return chosen.threshold(Problem.read(columns[0], goal, constraints, prevalence))
     if average == "micro":
+        if confidence is not None or abstain is not None:
+            raise ValueError("confidence and abstain are about single columns; use average='macro'.")
         if prevalence is not None:
             raise ValueError("Pooled columns have no one prevalence to move to; use average='macro'.")
         return _pooled([Problem(c, c, goal) for c in columns], chosen, constraints)
@@ -177,6 +188,7 @@ def _together(each: Sequence[Threshold], score: float, counts: Confusion | None 
         warning=" ".join(said) or None,
         columns=tuple(each),
         evidence=None,
+        asking=None,
     )
 
 

@@ -53,7 +53,8 @@ def terminal(comparison: Comparison, *, methods: bool = False) -> RenderableType
         parts += [*map(indented, remarks), ""]
     note = f"{method_rows.protocol(comparison)} {method_rows.tests(comparison)}".rstrip()
     said = plain(comparison.recommendation, "" if any(short) else "bold")
-    return Group(*parts, said, *map(plain, method_rows.windows(comparison)), plain(note, "dim"))
+    promise = [comparison.promise] if comparison.promise else []
+    return Group(*parts, said, *map(plain, [*promise, *method_rows.windows(comparison)]), plain(note, "dim"))
 
 
 def _steps(comparison: Comparison, digits: int) -> RenderableType:
@@ -160,7 +161,7 @@ def bar(value: Estimate, scale: Pair, places: int) -> Text:
     if not scale[0] <= value.mean <= scale[1]:
         return Text("◂" if value.mean < scale[0] else "▸".rjust(places), "dim")
     low, mean, high = (
-        min(places - 1, max(0, round((places - 1) * (x - scale[0]) / (scale[1] - scale[0]))))
+        round((places - 1) * (min(max(x, scale[0]), scale[1]) - scale[0]) / (scale[1] - scale[0]))
         for x in (value.low, value.mean, value.high)
     )
     letters = [" "] * places

@@ -124,6 +124,11 @@ def protocol(comparison: Comparison) -> str:
     fixed = f"Fixed before training: {numerals.series(parts)}."
     if not comparison.candidates:
         return fixed
+    if comparison.trials > 1:
+        fixed += (
+            f" Every model with settings to draw was tried with {comparison.trials} of them in each split, of which "
+            "out-of-fold rows chose."
+        )
     also = " or the choice behind the recommendation" if comparison.choice else ""
     return (
         f"{fixed} Cuts and the method were chosen on out-of-fold rows; the test rows of a split did not influence its "

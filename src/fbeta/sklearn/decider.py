@@ -15,11 +15,12 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from fbeta.decisions import Calibrator, Decision, Threshold
+from fbeta.decisions.abstention import ASK
 from fbeta.decisions.class_scores import prices_of
 from fbeta.learners.crossfit import Array, take
 from fbeta.learners.ensemble import check_ensemble
 from fbeta.metrics import as_metric
-from fbeta.sklearn.labels import Labels, inner_folds, read_weight, read_y
+from fbeta.sklearn.labels import Labels, inner_folds, positive_of_prices, read_weight, read_y
 from fbeta.sklearn.scoring import metric_of
 
 
@@ -99,6 +100,15 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         margin = self._margins(X)  # first: it says so if nothing is fitted
         return self.labels_.names(margin)
 
+    def asks(self, X: Any) -> NDArray[np.bool_]:
+        """Which rows are for a person, where `abstain` was asked; of the others `predict` says what they are.
+
+        Shape: ``(n,)`` for two classes, ``(n, K)`` for K labels.
+        """
+        check_is_fitted(self)
+        found: NDArray[np.bool_] = self.decision_.outcome(self._of_columns(self._scores(X))) == ASK
+        return found
+
     def predict_proba(self, X: Any) -> Array:
         """Probabilities, which no cut changes.
 
@@ -164,7 +174,8 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read_labels(self, y: Any, classes: Any = None) -> None:
         """Find out what `y` means, and refuse, before anything is fitted, options that several classes cannot have."""
-        self.labels_ = Labels.read(y, self.average, self.pos_label, classes)
+        pos_label = positive_of_prices(as_metric(self.metric), y, self.pos_label, classes)
+        self.labels_ = Labels.read(y, self.average, pos_label, classes)
         self.classes_ = self.labels_.classes
         if self.average == "samples" and self._constraints:
             raise ValueError(
@@ -187,7 +198,7 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def _constraints(self) -> dict[str, Any]:
         """What was asked of the cut besides the metric."""
-        asked = {name: getattr(self, name, None) for name in ("subject_to", "prevalence")}
+        asked = {name: getattr(self, name, None) for name in ("subject_to", "prevalence", "confidence", "abstain")}
         return {name: value for name, value in asked.items() if value is not None}
 
     def _decide(
@@ -231,6 +242,9 @@ class MetaDecider(MetaEstimatorMixin, Decider):  # type: ignore[misc]
     average: str = "binary"
     pos_label: Any = None
     prevalence: float | None = None
+    subject_to: Mapping[Any, float] | None = None
+    confidence: float | None = None
+    abstain: float | str | None = None
     response_method: str = "auto"
     random_state: Any = None
 

@@ -1,5 +1,6 @@
 """A linear model or a small network, trained with any loss for the metric."""
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -44,6 +45,7 @@ class MetricClassifier(Decider):
     - "auto" is what the model has by default: `fbeta.learners.models` says what.
     - `prevalence`: the rate of positives where the model will work, if it is not that of these rows; it moves the
       decision, while probabilities stay those of rows like these.
+    - `subject_to`, `confidence`, `abstain`: as in `ThresholdClassifier`.
     - `device`: "cpu", "cuda", or "auto" for a GPU where there is one.
 
     `predict_proba` is closed form for "bce" and "tangent" with q < 1, a calibration on out-of-fold rows otherwise.
@@ -81,6 +83,9 @@ class MetricClassifier(Decider):
     max_epochs: int | str = AUTO
     patience: int | str | None = AUTO
     prevalence: float | None = None
+    subject_to: Mapping[Any, float] | None = None
+    confidence: float | None = None
+    abstain: float | str | None = None
     device: str = "cpu"
     random_state: Any = None
 

@@ -6,9 +6,10 @@ from typing import Any, Self
 import numpy as np
 
 from fbeta.learners import FixedPoint, cost_weights, solve, without_costs
+from fbeta.learners.classifiers import response_method, weight_argument
 from fbeta.learners.crossfit import Array
 from fbeta.learners.ensemble import mean_of
-from fbeta.sklearn.clones import Clones, response_method, scores_of, takes_columns, weight_argument
+from fbeta.sklearn.clones import Clones, scores_of, takes_columns
 from fbeta.sklearn.decider import Given, MetaDecider
 from fbeta.sklearn.labels import Labels
 
@@ -32,6 +33,7 @@ class TangentMetaClassifier(MetaDecider):
     - `rounds`, `damping`: of the fixed point; each round fits one model per fold. Undamped it is the alternating method
       for pseudo-linear scores, on rows that the models did not see.
     - `prevalence`: the rate of positives where the model will work, if it is not that of these rows.
+    - `subject_to`, `confidence`, `abstain`: as in `ThresholdClassifier`.
     - `response_method`: "auto" is probabilities where there are any.
 
     With several classes or labels there is one classifier, and one fixed point, for each.

@@ -1,15 +1,15 @@
 """Any classifier, cut where the metric wants it."""
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
 from fbeta.learners import cross_fit
+from fbeta.learners.classifiers import response_method
 from fbeta.learners.crossfit import Array
 from fbeta.learners.ensemble import mean_of
-from fbeta.sklearn.clones import Clones, columns_of, is_native, response_method
+from fbeta.sklearn.clones import Clones, columns_of, is_native
 from fbeta.sklearn.decider import Given, MetaDecider
 
 
@@ -36,6 +36,10 @@ class ThresholdClassifier(MetaDecider):
       later in order. ``classes_`` stays sorted whichever is positive.
     - `subject_to`, `prevalence`: constraints on the cut, and the rate of positives where it will be used: see `tune`.
       Not for several classes. Probabilities stay those of rows like these.
+    - `confidence`: that `subject_to` holds for later rows, not just for these; `abstain`: the share of rows that a
+      person decides, or "promise": see `tune`. `asks` says which rows these are. A promise is about the scores that the
+      cut was chosen on: exact with `prefit` or a single hold-out as `cv`; out-of-fold scores are of models of the same
+      kind, fitted to a little less.
     - `response_method`: "auto" is probabilities where there are any.
 
     Fitted: `estimator_` (or `models_`, one per fold), `decision_` (a `Decision`), `cuts_` (a `Threshold` of
@@ -58,7 +62,6 @@ class ThresholdClassifier(MetaDecider):
 
     _: KW_ONLY
     prefit: bool = False
-    subject_to: Mapping[Any, float] | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **params: Any) -> Self:
         """Cross-fit, choose the cut on out-of-fold scores, fit once more on all rows.

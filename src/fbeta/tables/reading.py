@@ -15,6 +15,7 @@ from fbeta.tables.folds import dense, joined
 from fbeta.tables.formats import READER_ERRORS, OpenTable, col, cols, columns_of, need_column, opened, pieces, unused
 from fbeta.tables.table import Roles, Table
 from fbeta.tables.target import Classes, choose_classes
+from fbeta.tables.weights import checked_weight, weight_numbers
 
 #: With fewer rows of a class than this, columns tell the classes apart by chance.
 _ENOUGH = 5
@@ -27,6 +28,7 @@ def read_table(
     *,
     group: str | None = None,
     time: str | None = None,
+    weight: str | None = None,
     drop: Sequence[str] = (),
     delimiter: str | None = None,
     duplicates: bool = True,
@@ -36,7 +38,8 @@ def read_table(
 
     `positive` is the value of the target that counts as 1, else the rarer one. Rows equal in the column `group`
     stay together in a split, and so do rows of equal features unless `duplicates` is False; `time` makes a split
-    train on earlier rows. Neither column is learnt from, nor are those in `drop`. What was done is in `notes`.
+    train on earlier rows, and `weight` says how much each counts. None of these is learnt from, nor are columns in
+    `drop`. What was done is in `notes`.
 
     Shape: N is the number of rows that have a target.
 
@@ -50,7 +53,8 @@ def read_table(
     >>> table.notes[0]
     "positive is fraud 'yes', the rarer value: 1 of 3 rows."
     """
-    roles = Roles(target, group=group, time=time, dropped=(drop,) if isinstance(drop, str) else tuple(drop))
+    dropped = (drop,) if isinstance(drop, str) else tuple(drop)
+    roles = Roles(target, group=group, time=time, dropped=dropped, weight=weight)
     with opened(path, delimiter, [name for name in (target, group) if name is not None]) as source:
         table = _table(source, roles, positive, duplicates, name or source.path.name)
     return replace(table, source=str(path))
@@ -63,6 +67,7 @@ def read_frame(
     *,
     group: str | None = None,
     time: str | None = None,
+    weight: str | None = None,
     drop: Sequence[str] = (),
     duplicates: bool = True,
     name: str = "table",
@@ -77,7 +82,8 @@ def read_frame(
         values = {str(n): frame[n].astype(object).where(frame[n].notna(), None) for n in frame.columns}
         frame = pl.DataFrame({n: column.to_list() for n, column in values.items()}, strict=False)
     source = OpenTable(Path(name), frame.lazy(), tuple(frame.columns))
-    roles = Roles(target, group=group, time=time, dropped=(drop,) if isinstance(drop, str) else tuple(drop))
+    dropped = (drop,) if isinstance(drop, str) else tuple(drop)
+    roles = Roles(target, group=group, time=time, dropped=dropped, weight=weight)
     return _table(source, roles, positive, duplicates, name)
 
 
@@ -115,19 +121,21 @@ def _table(source: OpenTable, roles: Roles, positive: str | None, duplicates: bo
     if time is not None and (missing := time.null_count()):
         raise TableError(f"{roles.time!r} is missing in {missing:,} of {len(time):,} rows: fill it, or leave them out.")
     times = None if time is None else time.to_numpy().astype(np.float64)
+    weight = None if roles.weight is None else checked_weight(own["weight"], target, roles.weight, notes)
     groups = _groups(frame, target, group, roles, duplicates, notes)
     roles = replace(roles, positive=classes.positive, negative=classes.negative)
-    return Table(name, frame, tuple(columns), target, roles, groups, times, tuple(notes))
+    return Table(name, frame, tuple(columns), target, roles, groups, times, tuple(notes), weight=weight)
 
 
 def _check(source: OpenTable, roles: Roles) -> None:
-    special = {"target": roles.target, "group": roles.group, "time": roles.time}
+    special = {"target": roles.target, "group": roles.group, "time": roles.time, "weight": roles.weight}
     taken = [name for name in special.values() if name is not None]
     for what, name in special.items():
         need_column(source, [name], f"{what} column")
     need_column(source, roles.dropped, "dropped column")
     if len({*taken, *roles.dropped}) < len(taken) + len({*roles.dropped}):
-        raise TableError(f"target, group, time and dropped columns must differ: {listed([*taken, *roles.dropped])}.")
+        given = listed([*taken, *roles.dropped])
+        raise TableError(f"target, group, time, weight and dropped columns must differ: {given}.")
 
 
 def _collect(
@@ -140,6 +148,8 @@ def _collect(
         wanted["group"] = cleaned(col(roles.group), source.dtypes[roles.group])
     if roles.time is not None:
         wanted["time"] = _time(source, roles.time, facts.get(roles.time))
+    if roles.weight is not None:
+        wanted["weight"] = weight_numbers(source, roles.weight, facts.get(roles.weight))
     own = {name: unused(source.names, name) for name in wanted}
     raw = cols([column.name for column in columns])
     kept = source.frame.filter(label.is_not_null()).select(raw, *(wanted[name].alias(own[name]) for name in wanted))
@@ -171,7 +181,7 @@ def _columns(source: OpenTable, roles: Roles, facts: Mapping[str, Facts], notes:
     """The columns to learn from; why others are not is added to `notes`."""
     empty, constant, ids, columns = [], [], [], []
     for name, found in facts.items():
-        if name == roles.time:
+        if name in (roles.time, roles.weight):
             continue
         if found.empty:
             empty.append(name)
@@ -186,7 +196,7 @@ def _columns(source: OpenTable, roles: Roles, facts: Mapping[str, Facts], notes:
                     f"{name!r} has about {found.distinct:,} values: the {LEVELS} most frequent count, "
                     "the others are one."
                 )
-    given = {roles.target, roles.group, roles.time}
+    given = {roles.target, roles.group, roles.time, roles.weight}
     strange = [n for n, t in source.dtypes.items() if n not in facts and n not in given and not readable(t)]
     for names, why in (
         (empty, "without any value"),

@@ -1,7 +1,7 @@
 """The rule "shrunk": between the exact cut and the plug-in."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -55,6 +55,11 @@ class Shrunk(Rule):
         exact = Exact().choose_together(problems, constraints)
         plugin = Plugin(self.calibrate).choose_together(problems, constraints)
         return [self._between(*each) for each in zip(problems, exact, plugin, strict=True)]
+
+    def counts(self, problem: Problem) -> Steps:
+        """Between the counts of the rows and those that probabilities lead us to expect."""
+        seen, expected, w = problem.steps, Plugin(self.calibrate).counts(problem), self.follows(problem)
+        return replace(seen, tp=w * seen.tp + (1 - w) * expected.tp, fp=w * seen.fp + (1 - w) * expected.fp)
 
     def follows(self, problem: Problem) -> float:
         """The weight of the exact cut."""
