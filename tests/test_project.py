@@ -311,7 +311,8 @@ def test_the_readme_shows_the_demo(monkeypatch):
     shown = demo.README.read_text().split(start)[1].split(end)[0]
     kept = demo.KEPT.read_text()
     assert shown.strip() == demo.block(demo.Comparison.from_json(kept))
-    assert demo.PICTURE.stat().st_mtime  # its pixels are Chromium's business
+    for picture in (demo.FIRST, demo.CUT, demo.EXPLAINED):  # whose pixels are Chromium's business
+        assert 10_000 < picture.stat().st_size < 300_000
 
 
 def test_every_case_has_a_picture_that_says_what_is_seen(monkeypatch):
