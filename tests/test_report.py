@@ -287,9 +287,15 @@ def test_rates_are_of_as_many_as_show_them():
     assert advice.rates(fbeta.Confusion(0, 0, 50, 950)) == ("0 of 100", "0 of 100", "– of 100")
     steps = comparison(seeds=1).steps
     assert [flagged for _, flagged in advice.step_rates(steps)] == ["8 of 100", *["20 of 100"] * 3]
+    found = comparison(seeds=1)
+    asking = [
+        replace(c, outcomes=tuple(replace(o, asked=0.3, cut=math.inf) for o in c.outcomes)) for c in found.candidates
+    ]
+    first = advice.advice(replace(found, candidates=tuple(asking)))
+    assert first.found.endswith("Of 100 rows, 30 are left to a person and not counted here.")
+    assert first.take == f"Take “{found.advised}”."
     words = {"worse": "reliably a loss", "equivalent": "no gain that matters", "undecided": "could be chance"}
     for word, said in words.items():
-        found = comparison(seeds=1)
         assert said in advice.advice(replace(found, gain=replace(found.gain, word=word))).sure
 
 

@@ -1,6 +1,7 @@
 """What to do, what it gains and how sure that is: what comes first in the terminal and on the page."""
 
 import math
+import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -102,15 +103,19 @@ def _found(comparison: Comparison, row: MethodRow) -> str:
     table, now = comparison.table, [counted(step) for step in comparison.steps[:1]]
     caught, flagged, _ = rates(row.pooled, *now)
     said = f"Catches {caught} rows with {table.target} = {table.positive} and flags {flagged} rows"
+    asked = statistics.fmean(o.asked for o in row.candidate.outcomes)
+    person = f" Of 100 rows, {100 * asked:.0f} are left to a person and not counted here." if asked else ""
     if not now:
-        return f"{said}."
+        return f"{said}.{person}"
     was, took, _ = (text.split(" of ")[0] for text in rates(now[0], row.pooled))
-    return f"{said} (at the usual probability ½: {was} and {took})."
+    return f"{said} (at the usual probability ½: {was} and {took}).{person}"
 
 
 def _take(comparison: Comparison, row: MethodRow) -> str:
     cut = numerals.cut(row.cut, 2)
-    said = f"Take “{row.name}”, and call a row positive from a probability of about {cut} on"
+    said = f"Take “{row.name}”"
+    if math.isfinite(row.cut):
+        said += f", and call a row positive from a probability of about {cut} on"
     if not row.baseline:
         better = comparison.choice is not None and comparison.choice.difference.word == BETTER
         return f"{said}: it is reliably better than {comparison.baseline}." if better else f"{said}."
