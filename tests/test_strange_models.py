@@ -11,6 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 from typer.testing import CliRunner
 
+from fbeta import tune
 from fbeta.boosting import LGBMMetricClassifier, XGBMetricClassifier
 from fbeta.cli import app
 from fbeta.learners.trees import DEEPEST
@@ -280,7 +281,8 @@ def saved(request, tmp_path_factory):
         ({"feature_names": ["a"]}, "not one name per feature"),
         ({"boosters": [{"kind": "x", "offset": 1e31}]}, "not finite, or absurd"),
         ({"boosters": [{"kind": "x", "offset": 10**400}]}, "is damaged"),
-        ({"n_features": 10**30}, "another number of features"),
+        ({"n_features": 10**15}, "another number of features"),
+        ({"n_features": 10**30}, "n_features is too large for a number"),
         ({"costs": [10**400, 1]}, "is damaged"),
     ],
 )
@@ -350,6 +352,8 @@ def line(**values):
     return lambda said: said["decision"]["calibration"][0].update(values)
 
 
+TWO_CLASSES = tune([[0.9, 0.1], [0.2, 0.8]], [0, 1], "f1", exclusive=True).to_dict()
+ONE_CLASS = TWO_CLASSES | {"gains": [[1.0], [0.0]], "cuts": TWO_CLASSES["cuts"][:1], "table": [[1.0]]}
 DESCRIPTIONS = {
     "numbers of a category": (column("x0", kind="category"), "a Scaled part does not fit the column 'x0'"),
     "levels of a number": (column("shop", kind="number"), "a OneHot part does not fit the column 'shop'"),
@@ -377,7 +381,8 @@ DESCRIPTIONS = {
     "absurd slope": (line(slope=1e101), "no rising line"),
     "absurd offset": (line(offset=-1e101), "no rising line"),
     "huge slope": (line(slope=10**400), "this is no decision"),
-    "gains of one class": (decision(gains=[[1.0], [0.0]]), "its gains do not fit its classes"),
+    "gains of one class": (decision(classes=ONE_CLASS), "its gains do not fit its classes"),
+    "classes of one column": (decision(classes=TWO_CLASSES), "its gains do not fit its classes"),
     "huge cut": (cut(value=10**400), "this is no cut"),
     "three cells": (cut(counts=[1, 2, 3]), "this is no cut"),
     "texts as cells": (cut(counts=[1, 2, 3, "x"]), "is damaged"),
