@@ -1,6 +1,7 @@
 """Following the population: the share of positives found without labels, in decisions, sketches, estimators, files."""
 
 import json
+import os
 
 import numpy as np
 import polars as pl
@@ -11,10 +12,11 @@ from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 from fbeta import MCC, Confusion, Cost, Decision, FBeta, Recall, artifact, tune
+from fbeta.artifact import predicting
 from fbeta.cli import app
 from fbeta.decisions import Platt, Prevalence, Sketch
 from fbeta.sklearn import MetricClassifier, ThresholdClassifier
-from made_up_model import fitted
+from made_up_model import fitted, frame
 
 D = 2.0  # how far the classes' normal scores are apart
 
@@ -329,6 +331,44 @@ def test_a_file_is_predicted_in_two_passes(tmp_path):
     )
     assert refused.exit_code != 0
     assert "reads the rows twice" in refused.output
+
+
+def test_what_cannot_be_read_twice_is_not_adapted_to(tmp_path, monkeypatch):
+    model = fitted(loss="bce")
+    artifact.save(model, tmp_path / "model.fbeta")
+    frame(600, seed=1).write_csv(rows := tmp_path / "rows.csv")
+    os.mkfifo(tmp_path / "pipe.csv")
+
+    def said(source, *options):
+        call = ["predict", str(tmp_path / "model.fbeta"), str(source), "-o", str(tmp_path / "o.csv"), *options]
+        result = CliRunner().invoke(app, call)
+        assert (result.exit_code, (tmp_path / "o.csv").exists()) == (2, False)
+        return " ".join(result.output.split())
+
+    assert "which the pipe" in said(tmp_path / "pipe.csv", "--adapt")
+    assert "leave one of them out" in said(rows, "--adapt", "--at-prevalence", "0.5")
+    assert "needs 50 rows" in said(frame(20).write_csv(tmp_path / "few.csv") or tmp_path / "few.csv", "--adapt")
+    adapted = predicting._adapted
+
+    def disturbed(*arguments):
+        found = adapted(*arguments)
+        frame(600, seed=2).write_csv(rows)
+        return found
+
+    monkeypatch.setattr(predicting, "_adapted", disturbed)
+    assert "was changed between its two readings" in said(rows, "--adapt")
+
+
+def test_a_cut_without_its_metric_is_not_adapted():
+    data = decision(400).to_dict()
+    for cut in data["cuts"]:
+        cut["metric"] = None
+    with pytest.raises(ValueError, match="a function that no file holds"):
+        Decision.from_dict(data).adapt(at_prevalence=0.3)
+    data["kept"]["budget"] = ["x" * 5000]
+    with pytest.raises(ValueError, match="must be a finite number") as error:
+        Decision.from_dict(data)
+    assert len(str(error.value)) < 200
 
 
 def test_scores_of_another_model_are_refused_whatever_the_calibration():

@@ -17,11 +17,14 @@ from attack.processes import attack
 TRIES = {
     "model_files": (
         2000,
-        [f"{n}: {v}" for n in ("xgboost", "lightgbm", "linear", "mlp") for v in ("accepted", "refused")],
+        [f"{n}: {v}" for n in ("xgboost", "lightgbm", "linear", "mlp", "forest") for v in ("accepted", "refused")],
     ),
     "tables": (150, ["text, predict: done", "text, predict: refused", "text, tune: done", "npz, tune: refused"]),
     "comparisons": (40, ["its JSON: done", "its JSON: refused", "its parts, bytes: done"]),
-    "plain_data": (1000, [f"{n}: {v}" for n in ("comparison", "decision", "cut", "cuts") for v in ("used", "refused")]),
+    "plain_data": (
+        1000,
+        [f"{n}: {v}" for n in ("comparison", "decision", "cut", "cuts", "sketch") for v in ("used", "refused")],
+    ),
     "kills": (40, ["predict: killed", "compare: killed"]),
     "full_disk": (40, ["predict: refused", "predict to the output: refused", "predict to a device: refused"]),
     "downloads": (40, ["refused"]),

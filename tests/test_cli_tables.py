@@ -1,14 +1,17 @@
 """compare, fit, predict and tune at the command line: what they say, and every bad input in one sentence."""
 
 import gzip
+import io
 import json
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from fbeta.artifact import load
@@ -17,6 +20,7 @@ from fbeta.cli import app, main, parameters
 from fbeta.comparison.result import Comparison
 from fbeta.comparison.run import compare, fit
 from fbeta.data import load_table
+from fbeta.report.console import plain, show
 
 pl = pytest.importorskip("polars")
 pytest.importorskip("safetensors")
@@ -135,6 +139,35 @@ def test_predict_to_every_place(shop, tmp_path):
     refused = call(*asked, "--json")
     assert refused.exit_code == 2
     assert "say with -o where" in refused.stderr
+
+
+ODD = {
+    "time spans": pl.Series([timedelta(1)] * 200),
+    "bytes": pl.Series([b"\xff"] * 200),
+    "lists": pl.Series([[1]] * 200),
+    "structures": pl.Series([{"a": 1}] * 200),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_columns_of_odd_types_are_a_sentence_wherever_they_are_used(kind, shop, tmp_path):
+    rows, out = pl.read_csv(shop / "shops.csv"), tmp_path / "out.csv"
+    for name, words in (("shop", "the model learnt categories"), ("fraud", "leave --score out"), ("odd", "no text")):
+        rows.with_columns(ODD[kind].alias(name)).write_parquet(tmp_path / "x.parquet")
+        asked = ["predict", shop / "model.fbeta", tmp_path / "x.parquet", "-o", out, "--score"]
+        one_sentence(call(*asked, *(["--keep", "odd"] if name == "odd" else [])), words)
+        assert not out.exists()
+    asked[4] = tmp_path / "out.parquet"
+    done(*asked, "--keep", "odd")
+    assert pl.read_parquet(asked[4])["odd"].to_list() == ODD[kind].to_list()
+
+
+def test_a_terminal_without_columns_is_shown_all(monkeypatch):
+    shown = done("data", "list").stdout
+    monkeypatch.setenv("COLUMNS", "0")
+    assert done("data", "list").stdout == shown
+    show(plain("whole"), console := Console(file=io.StringIO()))
+    assert console.file.getvalue() == "whole\n"
 
 
 def test_tune_says_the_cut(shop):
@@ -316,6 +349,12 @@ def test_a_comparison_that_is_none(shop, tmp_path):
         asked = ["fit", shop / "shops.csv", "--from", tmp_path / "c.json", "-o", tmp_path / "m.fbeta"]
         one_sentence(call(*asked), words)
         assert not (tmp_path / "m.fbeta").exists()
+
+
+def test_an_endless_comparison(shop, tmp_path, monkeypatch):
+    monkeypatch.setattr("fbeta.comparison.result.LARGEST", 1 << 20)
+    said = call("fit", shop / "shops.csv", "--from", "/dev/zero", "-o", tmp_path / "m.fbeta")
+    one_sentence(said, "larger than any comparison")
 
 
 @pytest.mark.parametrize("command", ["compare", "compare --fit", "fit", "predict"])

@@ -122,6 +122,10 @@ def test_bad_input():
     for damaged in ({"bins": 8}, {**written, "filled": [9999]}, {**written, "counts": [[1.0]]}):
         with pytest.raises(ValueError, match=r"not what Sketch\.to_dict wrote|counts must be"):
             Sketch.from_dict(damaged)
+    empty = {"filled": [*written["filled"], 0], "counts": [[*part, 0.0] for part in written["counts"]]}
+    for damaged in ({"bins": 10**12}, {"bins": float("inf")}, {"filled": [10**30]}, {"low": 10**400}, empty):
+        with pytest.raises(ValueError, match=r"not what Sketch\.to_dict wrote"):
+            Sketch.from_dict(written | damaged)
     with pytest.raises(ValueError, match="low < high"):
         Sketch(low=3, high=-3)
     with pytest.raises(ValueError, match="same bins merge"):

@@ -7,9 +7,12 @@ import io
 import json
 import os
 import re
+import subprocess
 import sys
+import tempfile
 import threading
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -18,7 +21,7 @@ from typer.testing import CliRunner
 
 from fbeta.cli import app
 from fbeta.data import load_table
-from fbeta.tables import Column, Encoder, TableError, formats, read_frame, read_table, split, stream
+from fbeta.tables import Column, Encoder, TableError, claims, formats, read_frame, read_table, split, stream
 from fbeta.tables.table import digest
 
 GOOD = "a,b,y\n1,x,0\n2,y,1\n3,x,0\n"
@@ -79,7 +82,7 @@ def test_bad_files(tmp_path, case):
 def test_truncated_binary_files(tmp_path, make, cut):
     path = tmp_path / f"cut.{make.__name__}"
     path.write_bytes(make(tmp_path)[:cut])
-    with pytest.raises(TableError, match="truncated or damaged (Parquet|Arrow): copy or export it again"):
+    with pytest.raises(TableError, match=r"truncated or damaged (Parquet|Arrow) \(.*\): copy or export it again"):
         read_table(path, "y")
 
 
@@ -89,6 +92,80 @@ def test_a_parquet_file_that_is_damaged_inside(tmp_path):
     (tmp_path / "x.parquet").write_bytes(content)
     with pytest.raises(TableError, match="damaged"):
         read_table(tmp_path / "x.parquet", "y")
+
+
+#: Reads a small file of a format again and again, with one number in it changed: polars ends the process for some.
+CHANGED = """
+import sys
+from pathlib import Path
+import polars as pl
+from fbeta.tables import TableError, read_table
+path, kind, size = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+frame = pl.DataFrame({"x": [1.5, 2.5, 3.5] * 4, "y": ["yes, and more than twelve letters", "no"] * 6})
+how = {} if kind == "write_ipc_stream" else {"compression": "uncompressed" if kind == "write_parquet" else "zstd"}
+getattr(frame, kind)(path, **how)
+whole, refused = path.read_bytes(), 0
+number, step = (b"\x6d", 1) if kind == "write_parquet" else ((1 << 50).to_bytes(8, "little"), 8)
+for at in range(4 if step == 1 else 8, min(size, len(whole)) - step, step):
+    path.write_bytes(whole[:at] + number + whole[at + step :])
+    try:
+        read_table(path, "y")
+    except TableError:
+        refused += 1
+print(refused)
+"""
+
+
+@pytest.mark.parametrize("size", [80, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["write_parquet", "write_ipc", "write_ipc_stream"])
+def test_no_number_in_a_file_ends_the_process(kind, size, tmp_path):
+    size = size if kind == "write_parquet" else 10 * size
+    words = [sys.executable, "-c", CHANGED, str(tmp_path / "x"), kind, str(size)]
+    done = subprocess.run(
+        words, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+    assert done.returncode == 0, done.stderr[:300]
+    assert int(done.stdout) > 9
+
+
+def test_sizes_that_files_claim():
+    """Files of all kinds that polars writes are as large as they say; see above for those that are not."""
+    frame = pl.DataFrame({"x": [1.5, None] * 900, "y": ["yes", "no"] * 900, "z": [[1], []] * 900})
+    frame = frame.with_columns(c=pl.col("y").cast(pl.Categorical), s=pl.struct("x", "y"), n=pl.lit(None))
+    for write in (pl.DataFrame.write_ipc, pl.DataFrame.write_ipc_stream, pl.DataFrame.write_parquet):
+        for compression in ("uncompressed", "lz4", "zstd"):
+            write(frame, stream := io.BytesIO(), compression=compression)
+            held = stream.getvalue()
+            check = claims.checked_parquet if held.startswith(b"PAR1") else claims.checked_arrow
+            with tempfile.NamedTemporaryFile() as file:
+                Path(file.name).write_bytes(held)
+                assert check(Path(file.name)) == Path(file.name)
+    with pytest.raises(ValueError, match="larger than it can be"):
+        claims.checked_parquet(Path(__file__))
+
+
+def test_a_file_that_changes_while_it_is_read(tmp_path):
+    path = tmp_path / "x.csv"
+    lines = "".join(f"{i},x,{i % 2}\n" for i in range(300_000))
+    path.write_text("a,b,y\n" + lines)
+    pieces = stream(path, [Column("a", "number")], rows=1000)
+    next(pieces)
+    path.write_text("a,b,y\n" + lines[:3000])
+    with pytest.raises(TableError, match="was changed while it was read"):
+        list(pieces)
+
+
+def test_a_field_of_any_length_is_one_sentence(tmp_path):
+    (tmp_path / "x.csv").write_text(f"a,y\n1,0\n{'x' * 10**6},1\n")
+    with pytest.raises(TableError, match="the model learnt numbers") as error:
+        list(stream(tmp_path / "x.csv", [Column("a", "number")]))
+    assert len(str(error.value)) < 2000
+
+
+def test_more_folds_than_rows(tmp_path):
+    (tmp_path / "x.csv").write_text(GOOD)
+    with pytest.raises(TableError, match="too few for 1,000,000,000 folds"):
+        split(read_table(tmp_path / "x.csv", "y"), 10**9)
 
 
 def test_a_parquet_file_without_rows(tmp_path):

@@ -19,7 +19,7 @@ def unknown(what: str, name: object, choices: Iterable[str], most: int = 1, more
     """The error of a name that is none of the choices: what may be meant, all of them, and perhaps `more`."""
     known = list(choices)
     hint = did_you_mean(str(name), known, most)
-    return ValueError(f"Unknown {what} {name!r}.{hint} Choices: {', '.join(known)}{more}.")
+    return ValueError(f"Unknown {what} {name!r:.80}.{hint} Choices: {', '.join(known)}{more}.")
 
 
 def register(registry: dict[str, Any], name: str, cls: type, what: str) -> None:

@@ -15,6 +15,7 @@ SAID = {
     "booster.json": plain_scores.of_xgboost,
     "booster.txt": plain_scores.of_lightgbm,
     "weights.safetensors": plain_scores.of_network,
+    "trees.safetensors": plain_scores.of_forest,
 }
 
 
@@ -24,6 +25,7 @@ def prepare():
     from made_up_model import content, members
 
     found = {name: members(content(name, "bce")) for name in ("xgboost", "lightgbm", "linear", "mlp")}
+    found["forest"] = forest(found["linear"])
     rng = np.random.default_rng(0)
     X = np.where(rng.random((300, 5)) < 0.1, np.nan, rng.normal(size=(300, 5)))
     y = (np.nan_to_num(X[:, 0]) + np.nan_to_num(X[:, 1]) > 1).astype(int)
@@ -39,6 +41,20 @@ def prepare():
             model.save_model(path := Path(folder, "model.fbeta"))
             found[name] = members(path.read_bytes())
     return found
+
+
+def forest(parts):
+    """The members of another model, with a small forest in place of what it scores by."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    from fbeta.learners.forest_trees import ForestTrees
+
+    about = json.loads(parts["model.json"])
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, about["scorer"]["sizes"][0])), rng.integers(0, 2, 300)
+    trees = ForestTrees.of(RandomForestClassifier(5, max_depth=4, random_state=0).fit(X, y))
+    about |= {"model": "forest", "scorer": trees.about()}
+    return {"model.json": json.dumps(about).encode(), **trees.files()}
 
 
 def attempt(files, luck, folder):
@@ -114,7 +130,7 @@ def check_sentence(error):
 def check_scores(scorer, data, file):
     """The scores of edgy rows are those of the plain text."""
     X = rows(scorer.inputs)
-    X = np.nan_to_num(X) if file == "weights.safetensors" else X  # encoders leave no missing value
+    X = np.nan_to_num(X) if file.endswith(".safetensors") else X  # encoders leave no missing value
     offset = getattr(scorer, "offset", 0.0)
     with np.errstate(all="ignore"):
         found = scorer(X)[:, 0] - offset

@@ -1,8 +1,9 @@
-"""Made-up JSON of comparisons, decisions and cuts: a ValueError in one sentence, or what can be used.
+"""Made-up JSON of comparisons, decisions, cuts and sketches: a ValueError in one sentence, or what can be used.
 
 What is read can be shown and written again, and no text in it becomes markup or an order to the terminal.
 """
 
+import contextlib
 import json
 import math
 
@@ -16,17 +17,29 @@ from attack.mutants import of_bytes, of_json
 def prepare():
     """Each kind of JSON, as the library writes it."""
     from fbeta import Decision, tune
+    from fbeta.decisions import Sketch
     from made_up_comparison import comparison
 
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, (60, 3))
     z = rng.normal(size=(60, 3)) + y
-    return {
-        "comparison": comparison(rows=60, seeds=2).to_json(),
-        "decision": json.dumps(Decision.fit(z[:, 0], y[:, 0], "fbeta:beta=2", kind="logit").to_dict()),
-        "decision of columns": json.dumps(Decision.fit(z, y, "mcc", kind="logit").to_dict()),
-        "cut": json.dumps(tune(z[:, 0], y[:, 0], "f1", kind="logit").to_dict()),
-        "cuts": json.dumps(tune(z, y, "f1", kind="logit").to_dict()),
+    p, classes = 1 / (1 + np.exp(-z)), z.argmax(1)[:, None] == np.arange(3)
+    one = Decision.fit(z[:, 0], y[:, 0], "fbeta:beta=2", kind="logit", subject_to={"recall": 0.5})
+    made = {
+        "decision": one,
+        "decision for others": one.adapt(at_prevalence=0.1),
+        "decision of columns": Decision.fit(p, y, "mcc", kind="probability"),
+        "decision of classes": Decision.fit(z, classes, "f1", kind="logit", exclusive=True),
+        "decision of rows": Decision.fit(z, y, "f1", kind="logit", average="samples"),
+        "decision of a curve": Decision.fit(
+            np.tile(p[:, 0], 9), np.tile(y[:, 0], 9), "f1", kind="probability", rule="exact"
+        ),
+        "cut": tune(z[:, 0], y[:, 0], "f1", kind="logit"),
+        "cuts": tune(z, y, "f1", kind="logit"),
+        "sketch": Sketch(bins=50).add(p[:, 0], y[:, 0], rng.random(60)),
+    }
+    return {"comparison": comparison(rows=60, seeds=2).to_json()} | {
+        name: json.dumps(kind.to_dict()) for name, kind in made.items()
     }
 
 
@@ -94,6 +107,32 @@ def decision(path):
             found.explain()
             again = Decision.from_dict(json.loads(json.dumps(found.to_dict())))
             assert (np.asarray(again.decide(scores)) == called).all()
+        for how in ({"at_prevalence": 0.3}, {"scores": np.resize(scores[1:5], (80, *scores.shape[1:]))}):
+            try:
+                moved = found.adapt(**how)
+            except ValueError:
+                continue
+            assert moved.probability(scores).shape == scores.shape
+            moved.decide(scores)
+            moved.explain()
+            Decision.from_dict(json.loads(json.dumps(moved.to_dict())))
+
+    return use
+
+
+def sketch(path):
+    from fbeta.decisions import Sketch
+
+    found = Sketch.from_dict(read_json(path))
+
+    def use():
+        assert found.counts.shape == (5, found.bins)
+        assert (Sketch.from_dict(json.loads(json.dumps(found.to_dict()))).counts == found.counts).all()
+        for wanted in (found.tune, found.lost):
+            with contextlib.suppress(ValueError):  # no rows, or none of a class
+                wanted("f1")
+        with contextlib.suppress(ValueError):
+            found.adapt(found)
 
     return use
 
@@ -113,4 +152,4 @@ def cut(path):
     return use
 
 
-USES = {"comparison": comparison, "decision": decision, "cut": cut, "cuts": cut}
+USES = {"comparison": comparison, "decision": decision, "cut": cut, "cuts": cut, "sketch": sketch}

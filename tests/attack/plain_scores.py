@@ -49,16 +49,37 @@ def of_lightgbm(data, X):
     return leaves.sum(1), 1e-12 * (np.abs(leaves).sum(1) + 1)
 
 
-def of_network(data, X):
-    """Scores by the weights of a safetensors file; mostly single precision."""
-    end = 8 + int.from_bytes(data[:8], "little")
-    layers = {}
+def of_forest(data, X):
+    """Scores by the arrays of a forest in a safetensors file: log odds of the mean share of positives."""
+    tree, shares = arrays(data), []
+    for row in X:
+        at, found = 0, []
+        for size in tree["size"]:
+            node = at
+            while tree["left"][node] != -1:
+                goes = row[tree["feature"][node]] <= tree["threshold"][node]
+                node = at + tree["left" if goes else "right"][node]
+            found.append(tree["share"][node])
+            at += size
+        shares.append(np.mean(found))
+    p = np.clip(shares, 1e-9, 1 - 1e-9)
+    return np.log(p) - np.log1p(-p), np.full(len(X), 1e-6)
+
+
+def arrays(data):
+    """What a safetensors file holds, by name; of the types that fbeta writes."""
+    end, found = 8 + int.from_bytes(data[:8], "little"), {}
     for name, about in json.loads(data[8:end]).items():
         if name != "__metadata__":
-            kind = {"F32": "<f4", "F64": "<f8"}[about["dtype"]]
             start, stop = about["data_offsets"]
-            found = np.frombuffer(data[end + start : end + stop], kind).astype(np.float64)
-            layers[name] = found.reshape(about["shape"])
+            kind = {"F32": "<f4", "F64": "<f8", "I64": "<i8"}[about["dtype"]]
+            found[name] = np.frombuffer(data[end + start : end + stop], kind).reshape(about["shape"])
+    return found
+
+
+def of_network(data, X):
+    """Scores by the weights of a safetensors file; mostly single precision."""
+    layers = {name: found.astype(np.float64) for name, found in arrays(data).items()}
     X, size = np.nan_to_num(X.astype(np.float64)), np.abs(np.nan_to_num(X.astype(np.float64)))
     for i in range(len(layers) // 2):
         weight, bias = layers[f"weight.{i}"], layers[f"bias.{i}"]

@@ -18,8 +18,10 @@ from fbeta.data import get, is_path, load_table
 from fbeta.decisions import Prevalence, Sketch
 from fbeta.learners.crossfit import Array
 from fbeta.metrics import Confusion
+from fbeta.sealed import in_short
 from fbeta.tables import TableError, stream
-from fbeta.tables.columns import cleaned
+from fbeta.tables.columns import cleaned, readable
+from fbeta.tables.formats import stamp
 from fbeta.tables.values import class_name
 from fbeta.writing import OutputError, buffered, check_output, is_device, nameless, naming, replacing
 
@@ -88,7 +90,7 @@ def predict(
         if to.suffix.casefold() not in (*SINKS, *TEXT):
             raise OutputError(f"cannot write {to}: end its name in {', '.join([*TEXT[:2], *SINKS])}.")
         check_output(to, source if is_path(source) else None)
-    population = None
+    population, before = None, stamp(source)
     if adapt is not False:
         model = _adapted(model, source, adapt, new, delimiter)
         (population,) = model.decision.prevalences
@@ -106,6 +108,8 @@ def predict(
                 held = ~np.isnan(truth)
                 counts += [float(x) for x in Confusion.from_predictions(called[held] * 1.0, truth[held])]
             tick(rows)
+        if adapt is True and stamp(source) != before:
+            raise TableError(f"{source} was changed between its two readings: predict it again when it stays as it is.")
     matrix = Confusion(*counts.tolist()) if score else None
     return Predicted(rows, positives, matrix, tuple(notes), population)
 
@@ -114,8 +118,9 @@ def _adapted(model: Model, source: str | Path, adapt: bool | float, new: New, de
     """The model for the share of positives of some rows; all that is kept of them is a sketch of probabilities."""
     if adapt is not True:
         return replace(model, decision=model.decision.adapt(at_prevalence=adapt))
-    if str(source) == "-":
-        raise TableError("adapting reads the rows twice, which the standard input does not allow: name a file.")
+    if str(source) == "-" or is_device(Path(source).expanduser()):
+        what = "the standard input" if str(source) == "-" else f"the pipe {source}"
+        raise TableError(f"adapting reads the rows twice, which {what} does not allow: name a file.")
     sketch = Sketch()
     with contextlib.closing(_pieces(model, source, (), False, delimiter, lambda note: None)) as pieces:
         for features, _, _ in pieces:
@@ -150,6 +155,8 @@ def _pieces(
 
 
 def _truth(model: Model, column: pl.Series, source: str | Path) -> Array:
+    if not readable(column.dtype):
+        raise TableError(f"{source}: the target {model.target!r} is of type {column.dtype}: leave --score out.")
     text = pl.select(cleaned(pl.lit(column.alias("truth")), column.dtype).cast(pl.String)).to_series()
     known = {value: class_name(value) for value in text.drop_nulls().unique()}
     strange = sorted(set(known.values()) - {model.positive, *model.negative})
@@ -200,6 +207,13 @@ def _rows_into(stream: IO[bytes], delimiter: str) -> Callable[[pl.DataFrame], No
     header = itertools.chain([True], itertools.repeat(False))  # above the first piece alone
 
     def write(piece: pl.DataFrame) -> None:
-        stream.write(piece.write_csv(separator=delimiter, include_header=next(header)).encode())
+        try:
+            text = piece.write_csv(separator=delimiter, include_header=next(header))
+        except pl.exceptions.PolarsError as error:
+            why = in_short(error)
+            raise OutputError(
+                f"a kept column is no text ({why}): leave it out, or end the output in .parquet."
+            ) from error
+        stream.write(text.encode())
 
     return write

@@ -47,6 +47,8 @@ def predict(
     """Write a probability and a decision per row; files larger than memory are streamed."""
     if as_json and out == "-":
         stop("--json takes the standard output: say with -o where the predictions go.")
+    if adapt and at_prevalence is not None:
+        stop("--adapt finds the share of positives that --at-prevalence gives: leave one of them out.")
     with answering():
         from fbeta import artifact
         from fbeta.metrics import title

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from fbeta.learners.learner import Course
 from fbeta.plain_data import from_plain, to_plain
+from fbeta.sealed import LARGEST
 
 VERSION = 1
 
@@ -183,8 +184,12 @@ class Comparison:
     @classmethod
     def read(cls, path: Path) -> Self:
         """A comparison from the file of `fbeta compare --json`."""
+        with open(path, "rb") as stream:
+            data = stream.read(LARGEST + 1)
         try:
-            return cls.from_json(path.read_text(encoding="utf-8"))
+            if len(data) > LARGEST:
+                raise ValueError("it is larger than any comparison.")
+            return cls.from_json(data.decode())
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is no comparison: give what `fbeta compare --json` printed.") from error
         except ValueError as error:

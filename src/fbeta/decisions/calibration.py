@@ -76,7 +76,8 @@ class Calibrator(ABC):
         x = logit(x) if self.of_logits else x
         inside = np.clip(x, self.low, self.high)
         beyond = np.subtract(x, inside, out=np.zeros_like(x), where=x != inside)
-        found: Vector = self.curve(inside) + FLAT * beyond / self._width
+        with np.errstate(over="ignore"):  # infinitely sure
+            found: Vector = self.curve(inside) + FLAT * beyond / self._width
         return found
 
     @property

@@ -142,7 +142,7 @@ def deal(rows: LabelledRows) -> list[tuple[LabelledRows, LabelledRows]]:
     """Most rows to learn from, and the others; dealt at random, but the same every time."""
     rng, parts = np.random.default_rng(0), []
     for mass in (rows.hit, rows.miss):
-        dealt = rng.multinomial(np.maximum(np.rint(mass), 1).astype(np.int64), [1 / FOLDS] * FOLDS)
+        dealt = rng.multinomial(np.clip(np.rint(mass), 1, 2**53).astype(np.int64), [1 / FOLDS] * FOLDS)
         parts.append((mass[:, None] * dealt / dealt.sum(1, keepdims=True)).T)
     each = zip(*parts, strict=True)
     return [(replace(rows, hit=rows.hit - a, miss=rows.miss - b), replace(rows, hit=a, miss=b)) for a, b in each]

@@ -223,6 +223,8 @@ class Decision:
                 "other, cuts for pooled counts (micro) or for the mean over rows (samples) and cuts made by hand have "
                 "none."
             )
+        if any(cut.metric is None for cut in self.cuts):
+            raise ValueError("adapt needs the metric of the cut, which is a function that no file holds: fit again.")
         if (scores is None) == (at_prevalence is None):
             raise ValueError("adapt takes scores of new rows, or at_prevalence=, the share of positives among them.")
         columns = range(len(self.cuts))

@@ -150,7 +150,7 @@ def _check(rows: Binned, scores: Vector, weight: Vector | None) -> None:
         raise ValueError(
             f"A share of positives needs {LEAST} rows at least; got {w.sum():g}. If it is known, give at_prevalence=."
         )
-    if min(rows.positives, rows.negatives) <= 0:
+    if not 0 < rows.positives < rows.positives + rows.negatives:  # or one outweighs the other beyond all digits
         raise ValueError("The rows that were decided by are of one class; a share needs scores of both.")
     if np.ptp(scores) == 0:
         raise ValueError(f"All {w.sum():,.0f} scores are equal, so they say nothing of the share of positives.")

@@ -27,7 +27,7 @@ class Constraints:
     def read(cls, subject_to: Mapping[Any, float] | None, budget: float | None) -> Self:
         """Read what a user writes."""
         if subject_to is not None and not isinstance(subject_to, Mapping):
-            raise TypeError(f"subject_to maps metrics to values, as {{'recall': 0.9}}; got {subject_to!r}.")
+            raise TypeError(f"subject_to maps metrics to values, as {{'recall': 0.9}}; got {subject_to!r:.60}.")
         asked = tuple((as_metric(spec), _number(f"the least {spec}", v)) for spec, v in (subject_to or {}).items())
         if budget is not None and _number("budget", budget) < 0:
             raise ValueError(f"budget is a number of alerts, zero or more; got {budget!r}.")
@@ -147,5 +147,5 @@ def argbest(values: Vector, allowed: NDArray[np.bool_] | None, metric: Metric) -
 
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool | str) or not np.isscalar(value) or not np.isfinite(float(value)):  # type: ignore[arg-type]
-        raise ValueError(f"{name} must be a finite number; got {value!r}.")
+        raise ValueError(f"{name} must be a finite number; got {value!r:.60}.")
     return float(value)  # type: ignore[arg-type]

@@ -18,9 +18,12 @@ from fbeta.decisions.rules import Rule, as_rule
 from fbeta.decisions.steps import Binned, rows_per_weight, score_cells
 from fbeta.decisions.threshold import Threshold
 from fbeta.metrics import Confusion, as_metric
+from fbeta.sealed import in_short
 
 #: The rows of a sketch's counts: weight of positives, of negatives, rows, squared weights of positives, of negatives.
 _PARTS = 5
+#: Bins of a sketch at most: 640 MiB.
+MOST = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +57,8 @@ class Sketch:
     counts: Vector = field(default_factory=lambda: np.empty((_PARTS, 0)), repr=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.bins, bool) or not isinstance(self.bins, int | np.integer) or self.bins < 4:
-            raise ValueError(f"bins must be a whole number from 4; got {self.bins!r}.")
+        if isinstance(self.bins, bool) or not isinstance(self.bins, int | np.integer) or not 4 <= self.bins <= MOST:
+            raise ValueError(f"bins must be a whole number from 4 to {MOST:,}; got {self.bins!r:.30}.")
         if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
             raise ValueError(f"low < high must be finite logits; got {self.low!r} and {self.high!r}.")
         if self.kind not in ("probability", "logit"):
@@ -63,7 +66,8 @@ class Sketch:
         counts = np.asarray(self.counts, dtype=np.float64)
         if counts.size == 0:
             counts = np.zeros((_PARTS, self.bins))
-        if counts.shape != (_PARTS, self.bins) or not (np.isfinite(counts) & (counts >= 0)).all():
+        sound = counts.shape == (_PARTS, self.bins) and (np.isfinite(counts) & (counts >= 0)).all()
+        if not sound or counts[2].sum() > 2**53:
             raise ValueError(f"counts must be from 0, of shape {(_PARTS, self.bins)}; got {counts.shape}.")
         object.__setattr__(self, "counts", counts)
 
@@ -190,10 +194,12 @@ class Sketch:
             filled, found = np.array(data["filled"], dtype=np.int64), np.array(data["counts"], dtype=float)
             if found.shape != (_PARTS, filled.size):
                 raise ValueError(f"counts of shape {found.shape} for {filled.size} bins")
+            if not found[2].all():
+                raise ValueError("a bin of no rows")
             counts[:, filled] = found
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise ValueError(f"This is not what Sketch.to_dict wrote ({error}); write it again.") from error
-        return replace(made, counts=counts)
+            return replace(made, counts=counts)
+        except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"This is not what Sketch.to_dict wrote ({in_short(error)}); write it again.") from error
 
     @property
     def _grid(self) -> dict[str, Any]:

@@ -13,10 +13,15 @@ from rich.text import Text
 
 from fbeta.numerals import clean
 
+#: Columns of letters below which nothing can be shown.
+NARROWEST = 20
+
 
 def show(layout: RenderableType, console: Console | None = None) -> None:
     """Print a layout; plain text where the output is no terminal."""
     console = console or Console(highlight=False)
+    if console.width < NARROWEST:  # of COLUMNS=0, which some terminals of servers say, nothing would be left
+        console.width = 80
     if console.file is sys.stdout and isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without δ shows ? rather than a traceback
     console.print(layout)

@@ -9,10 +9,20 @@ from fbeta.spelling import did_you_mean
 
 #: More names than this are not listed in a sentence.
 LISTED = 5
+#: A sentence of more letters loses its middle.
+LONGEST = 1000
 
 
 class TableError(ValueError):
-    """A table that cannot be used as it is; the message says why, and what to do."""
+    """A table that cannot be used as it is; the message says why, and what to do.
+
+    >>> len(str(TableError("x" * 10**6)))
+    1001
+    """
+
+    def __init__(self, sentence: str) -> None:
+        half = LONGEST // 2  # a field of the table may be of any length
+        super().__init__(sentence if len(sentence) <= LONGEST else f"{sentence[:half]}…{sentence[-half:]}")
 
 
 def absent(path: Path) -> str:

@@ -55,6 +55,8 @@ def split(table: Table, n: int = 5, seed: int = 0) -> Folds:
     """
     if n < (1 if table.time is not None else 2):
         raise TableError(f"a split needs at least 2 folds, not {n}.")
+    if n > len(table):
+        raise TableError(f"{table.name} has {len(table):,} rows, too few for {n:,} folds: ask for fewer folds.")
     if table.time is None:
         found = Folds(n, _dealt(_classes(table.y), n, table.group, seed), table.group)
     else:

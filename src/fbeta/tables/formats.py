@@ -5,6 +5,7 @@ import errno
 import itertools
 import math
 import os
+import stat
 import sys
 import tempfile
 import tokenize
@@ -21,8 +22,9 @@ import polars as pl
 import polars.selectors as cs
 from numpy.typing import NDArray
 
-from fbeta.sealed import DAMAGED
+from fbeta.sealed import DAMAGED, in_short
 from fbeta.spelling import did_you_mean
+from fbeta.tables.claims import checked_arrow, checked_parquet
 from fbeta.tables.delimited import CHUNK, Copy, Delimited, chunks, inspect
 from fbeta.tables.errors import TableError, absent, listed
 from fbeta.tables.values import MISSING, is_number
@@ -134,13 +136,24 @@ def opened(path: str | Path, delimiter: str | None = None, text: Collection[str]
             return place
 
         try:
+            before = stamp(path)
             yield _open(path, copy, delimiter, text)
+            if stamp(path) != before:
+                raise TableError(f"{path} was changed while it was read: read it again when it stays as it is.")
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 raise TableError(
                     f"no room for {path} in {folder}: free some, or set TMPDIR to another folder."
                 ) from error
             raise TableError(f"cannot read {path}: {error.strerror or error}.") from error
+
+
+def stamp(path: str | Path) -> tuple[int, ...] | None:
+    """What tells whether a file is still the one that it was, and has its content; None if it is no plain file."""
+    with contextlib.suppress(OSError, ValueError):  # none, or a name that cannot be
+        now = os.stat(os.path.expanduser(path))
+        return (now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns) if stat.S_ISREG(now.st_mode) else None
+    return None
 
 
 def _open(path: Path, copy: Copy, delimiter: str | None, text: Collection[str]) -> OpenTable:
@@ -166,11 +179,11 @@ def _open(path: Path, copy: Copy, delimiter: str | None, text: Collection[str]) 
     if not head:
         raise TableError(f"{path} is empty: export it again.")
     if head.startswith(b"PAR1"):
-        return _binary(path, "Parquet", lambda: pl.scan_parquet(held, glob=False))
+        return _binary(path, "Parquet", lambda: pl.scan_parquet(checked_parquet(held), glob=False))
     if head.startswith(b"ARROW1"):
-        return _binary(path, "Arrow", lambda: pl.scan_ipc(held, glob=False))
+        return _binary(path, "Arrow", lambda: pl.scan_ipc(checked_arrow(held), glob=False))
     if head.startswith(b"\xff\xff\xff\xff"):
-        return _binary(path, "Arrow", lambda: pl.read_ipc_stream(held).lazy())
+        return _binary(path, "Arrow", lambda: pl.read_ipc_stream(checked_arrow(held)).lazy())
     if head.startswith(b"FEA1"):
         raise TableError(f"{path} is Feather of version 1: write it again as version 2 or Parquet.")
     if ending == ".npz":
@@ -193,8 +206,10 @@ def _binary(path: Path, what: str, scan: Any) -> OpenTable:
         frame = scan()
         names = tuple(frame.collect_schema().names())
         rows = frame.select(pl.len()).collect().item() if names else 0
-    except (*READER_ERRORS, OSError) as error:
-        raise TableError(f"{path} is truncated or damaged {what}: copy or export it again.") from error
+    except (*READER_ERRORS, ValueError, OSError) as error:
+        raise TableError(
+            f"{path} is truncated or damaged {what} ({in_short(error)}): copy or export it again."
+        ) from error
     if not rows:
         raise TableError(f"{path} has {len(names)} columns but no rows: export it again.")
     return OpenTable(path, frame, names)

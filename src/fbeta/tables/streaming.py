@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from fbeta.spelling import did_you_mean
-from fbeta.tables.columns import Column, alike, cleaned, is_text, parsed, read_columns
+from fbeta.tables.columns import Column, alike, cleaned, is_text, parsed, read_columns, readable
 from fbeta.tables.errors import TableError, listed
 from fbeta.tables.formats import PIECE, READER_ERRORS, OpenTable, cols, need_column, opened, pieces, stack
 
@@ -75,7 +75,7 @@ def _check(source: OpenTable, columns: Sequence[Column], keep: Sequence[str] = (
             "number": dtype.is_numeric() or dtype == pl.Boolean,
             "boolean": dtype == pl.Boolean,
             "date": dtype in (pl.Date, pl.Datetime),
-            "category": not dtype.is_nested(),
+            "category": readable(dtype),
         }
         as_text = dtype == pl.Null or (is_text(dtype) and (column.kind != "date" or column.format))
         if not as_text and not fits[column.kind]:
