@@ -156,6 +156,8 @@ def comparison(
         recommendation=f"Take {winner.name} with the exact cut: it {gain}.",
         seeds=seeds,
         folds=5,
+        advised=winner.name,
+        verdict="undecided",
         seconds=137.0,
         machine="2 cores",
     )

@@ -87,7 +87,7 @@ def test_fit_says_what_it_did_and_does_not_oversell(shop, tmp_path):
 
 def test_compare_then_fit_what_is_advised(shop, tmp_path):
     asked = ["compare", shop / "shops.csv", "--target", "fraud", "--metric", "fbeta:beta=2", *FEW]
-    asked += ["--drop", "x1", "--seeds", "2", "--results", tmp_path / "parts", "--json"]
+    asked += ["--drop", "x1", "--splits", "5", "--results", tmp_path / "parts", "--json"]
     asked += ["--fit", tmp_path / "one.fbeta"]
     result = done(*asked)
     found = Comparison.from_json(result.stdout)
@@ -747,7 +747,13 @@ def test_fit_says_without_the_cut_where_a_model_gave_up(tmp_path):
     rng = np.random.default_rng(0)
     noise = {"a": rng.normal(size=300), "b": rng.normal(size=300), "fraud": ["yes"] * 30 + ["no"] * 270}
     pl.DataFrame(noise).write_csv(tmp_path / "x.csv")
-    said = done("fit", tmp_path / "x.csv", "--target", "fraud", *FEW, "-o", tmp_path / "m.fbeta").stdout
+    asked = ["fit", tmp_path / "x.csv", "--target", "fraud", *FEW, "-o", tmp_path / "m.fbeta"]
+    refused = call(*asked)
+    assert (refused.exit_code, "fbeta: no signal: linear, bce has F₁" in refused.stderr) == (2, True)
+    compared = done("compare", *asked[1:4], *FEW, "--results", tmp_path / "parts", "--fit", tmp_path / "m.fbeta").stdout
+    assert "Nothing was fitted, because there is no signal; --force fits all the same." in compared
+    assert not (tmp_path / "m.fbeta").exists()
+    said = done(*asked, "--force").stdout
     assert "Without that cut it predicts nothing positive" in said
 
 

@@ -11,16 +11,21 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from fbeta import MCC, Confusion, Decision, FBeta, metric
+from fbeta.comparison.choosing import chosen, simplest_first
 from fbeta.comparison.folder import SplitScores
-from fbeta.comparison.judging import advised, held_score, judge, recommendation
+from fbeta.comparison.inference import ByBlocks, ByRows, BySplits, JudgedRows, blocks
+from fbeta.comparison.influence import influence, pooled, spread
+from fbeta.comparison.judging import held_calls, judge
 from fbeta.comparison.methods import Method, baseline_of, methods_for
 from fbeta.comparison.parts import load_parts
 from fbeta.comparison.plan import Plan, Split
-from fbeta.comparison.result import Choice, Comparison, Difference, Estimate
+from fbeta.comparison.result import Choice, Comparison, Estimate, NoSkill
 from fbeta.comparison.run import compare, fit
-from fbeta.comparison.statistics import bootstrap_interval, corrected_t, mean_interval, paired_bootstrap, reach
-from fbeta.learners import models
+from fbeta.comparison.statistics import corrected_t, holm, mean_interval, reach, student
+from fbeta.comparison.verdict import Findings, judged_together, word
+from fbeta.learners import Rows, models
 from fbeta.learners.training import collapse
+from fbeta.report import method_rows
 from fbeta.tables import read_frame
 
 pl = pytest.importorskip("polars")
@@ -98,42 +103,141 @@ def test_an_interval_ends_where_the_metric_does():
         reach(never, 10, 90)
 
 
-def test_bootstrap_by_counts_is_bootstrap_by_rows():
-    rng = np.random.default_rng(1)
-    y = rng.random(500) < 0.2
-    one, other = y ^ (rng.random(500) < 0.05), y ^ (rng.random(500) < 0.1)
-    metric = FBeta(1)
+def dealt_rows(y, unit=None, folds=5, deals=1):
+    """Rows of so many deals of folds, dealt at random."""
+    n, rng, rows = len(y), np.random.default_rng(3), []
+    for _ in range(deals):
+        rows += np.array_split(rng.permutation(n), folds)
+    return JudgedRows(y.astype(np.int64), np.arange(n) if unit is None else unit, rows, np.arange(len(rows)) // folds)
 
-    def score(decided, target):
-        return metric(Confusion.from_predictions(decided * 1.0, target * 1.0))
 
-    drawn = []
-    for _ in range(2000):
-        rows = rng.integers(0, 500, 500)
-        drawn.append(score(one[rows], y[rows]) - score(other[rows], y[rows]))
-    mine = paired_bootstrap(metric, y, one, other)
-    assert mine.mean == pytest.approx(score(one, y) - score(other, y))
-    assert [mine.low, mine.high] == pytest.approx(list(np.quantile(drawn, [0.025, 0.975])), abs=0.012)
-    assert paired_bootstrap(metric, y, one, one).p == 1.0
+def of_splits(rows, decided):
+    return [decided[part] for part in rows.tested]
+
+
+def noisy(n=500, seed=1, rates=(0.05, 0.1)):
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.2
+    return y, *(y ^ (rng.random(n) < rate) for rate in rates)
+
+
+def score(metric, decided, target):
+    return metric(Confusion.from_predictions(decided * 1.0, target * 1.0))
+
+
+@pytest.mark.parametrize("spec", ["f1", "mcc", "cost:fp=1,fn=5", lambda tp, fp, fn, tn: math.sqrt(tp / (tp + fp + fn))])
+def test_the_influence_of_a_row_is_what_the_score_loses_without_it(spec):
+    y, one, _ = noisy()
+    goal, rows = metric(spec), dealt_rows(y)
+    counts = rows.counts(of_splits(rows, one))
+    found = influence(goal, counts)[0]
+    assert pooled(goal, counts) == pytest.approx(score(goal, one, y))
+    assert found.sum() == pytest.approx(0.0, abs=1e-4)
+    for i in range(20):
+        kept = np.arange(len(y)) != i
+        assert found[i] == pytest.approx(score(goal, one, y) - score(goal, one[kept], y[kept]), abs=2e-4)
+
+
+def test_the_error_of_a_difference_is_that_of_resampled_rows():
+    y, one, other = noisy()
+    rows, f1, rng = dealt_rows(y), FBeta(1), np.random.default_rng(0)
+    found = ByRows(f1, rows).difference(of_splits(rows, one), of_splits(rows, other))
+    drawn = [rng.integers(0, len(y), len(y)) for _ in range(2000)]
+    spread_of = np.std([score(f1, one[i], y[i]) - score(f1, other[i], y[i]) for i in drawn])
+    assert found.mean == pytest.approx(score(f1, one, y) - score(f1, other, y))
+    assert found.error == pytest.approx(spread_of, rel=0.08)
+    blockwise = ByBlocks(f1, rows).difference(of_splits(rows, one), of_splits(rows, other))
+    assert (blockwise.mean, blockwise.error) == pytest.approx((found.mean, found.error), rel=0.08)
+    assert [blockwise.low, blockwise.high] == pytest.approx([found.low, found.high], abs=0.012)
+    for way in (ByRows(f1, rows), ByBlocks(f1, rows), BySplits(f1, rows, 0.25)):
+        same = way.difference(of_splits(rows, one), of_splits(rows, one))
+        assert (same.mean, same.p) == (0.0, 1.0)
 
 
 def test_rows_of_a_group_are_no_evidence_of_their_own():
-    """Every row ten times over: the bootstrap of groups is that of the rows once, that of rows is too sure."""
-    rng = np.random.default_rng(2)
-    y = rng.random(300) < 0.3
-    one, other = y ^ (rng.random(300) < 0.1), y ^ (rng.random(300) < 0.15)
-    once = paired_bootstrap(FBeta(1), y, one, other)
-    group = np.repeat(np.arange(300), 10)
+    """Every row ten times over: groups say what the rows said once, rows alone are too sure."""
+    y, one, other = noisy(300)
+    once, group = dealt_rows(y), np.repeat(np.arange(300), 10)
     many = [x.repeat(10) for x in (y, one, other)]
-    grouped, naive = (paired_bootstrap(FBeta(1), *many, group=g) for g in (group, None))
-    assert grouped.mean == pytest.approx(once.mean)
-    assert grouped.high - grouped.low == pytest.approx(once.high - once.low, rel=0.1)
-    assert naive.high - naive.low < 0.5 * (once.high - once.low)
-    assert "groups" in grouped.test
-    alone = bootstrap_interval(FBeta(1), y, one)
-    together = bootstrap_interval(FBeta(1), *many[:2], group=group)
-    assert together.mean == pytest.approx(alone.mean)
-    assert together.high - together.low == pytest.approx(alone.high - alone.low, rel=0.1)
+    grouped, naive = dealt_rows(many[0], group), dealt_rows(many[0])
+
+    def error(rows, a, b):
+        return ByRows(FBeta(1), rows).difference(of_splits(rows, a), of_splits(rows, b)).error
+
+    assert error(grouped, *many[1:]) == pytest.approx(error(once, one, other))
+    assert error(naive, *many[1:]) < 0.5 * error(once, one, other)
+
+
+def test_a_row_that_was_tested_in_several_deals_is_one_row():
+    y, one, other = noisy()
+    single, triple = dealt_rows(y), dealt_rows(y, deals=3)
+    once, thrice = (
+        ByRows(FBeta(1), rows).difference(of_splits(rows, one), of_splits(rows, other)) for rows in (single, triple)
+    )
+    assert (thrice.mean, thrice.error) == pytest.approx((once.mean, once.error))
+
+
+def test_what_deals_differ_by_is_part_of_the_error():
+    """Rows that flip together from deal to deal are one chance, which the rows of a deal do not show."""
+    rng = np.random.default_rng(0)
+    alone = rng.normal(size=(3, 400)) / 400
+    together = alone + np.array([[-0.1], [0.0], [0.1]]) / 400
+    assert spread(together)[0] > spread(alone)[0] + 0.02
+    assert spread(alone[:1])[1] > 100
+    few = np.zeros((1, 400))
+    few[0, :6] = 0.01, -0.01, 0.01, -0.01, 0.01, -0.01
+    assert spread(few)[1] < 15  # six rows are few, among however many
+
+
+def test_holm_and_the_words():
+    p = [0.01, 0.04, 0.03, 0.005, math.nan]
+    assert holm(p)[:4] == pytest.approx([0.04, 0.09, 0.09, 0.025])
+    assert math.isnan(holm(p)[4])
+    found = {
+        "better": student(0.05, 0.01, 500, 0.01, "t"),
+        "worse": student(-0.05, 0.01, 500, 0.01, "t"),
+        "equivalent": student(0.004, 0.001, 500, 0.01, "t"),  # surely above zero, and surely too small to matter
+        "undecided": student(0.01, 0.01, 500, 0.01, "t"),
+    }
+    assert {name: word(d) for name, d in found.items()} == {name: name for name in found}
+    many = judged_together([student(0.024, 0.01, 500, 0.01, "t")] * 10)
+    assert word(student(0.024, 0.01, 500, 0.01, "t")) == "better"
+    assert {d.word for d in many} == {"undecided"}
+    # What could be shown is found four times in five.
+    shown = student(0.0, 0.01, 500, 0.01, "t").detectable
+    drawn = np.random.default_rng(0).normal(shown, 0.01, 4000)
+    assert np.mean([student(x, 0.01, 500, 0.01, "t").p < 0.05 for x in drawn]) == pytest.approx(0.8, abs=0.02)
+
+
+def test_blocks_of_time_stay_within_a_window_and_keep_groups():
+    time, group = np.arange(100.0)[::-1], np.arange(100)
+    windows = [np.arange(40), np.arange(40, 90)]
+    found = blocks(time, group, windows)
+    assert set(found[90:]) == {-1}
+    assert not set(found[:40]) & set(found[40:90])
+    _, sizes = np.unique(found[:90], return_counts=True)
+    assert (sizes.max(), sizes.sum()) == (5, 90)  # about the cube root of 90
+    assert np.all(np.diff(found[:40]) <= 0)  # neighbours in time
+    group[[0, 60]] = 7
+    assert len({*blocks(time, group, windows)[[0, 7, 60]]}) == 1
+
+
+def test_choosing_takes_the_simplest_within_one_standard_error():
+    y, good, bad = noisy(2000, rates=(0.05, 0.2))
+    rng = np.random.default_rng(0)
+    hardly = good ^ (rng.random(2000) < 0.001)
+    rows = dealt_rows(y)
+    inference = ByRows(FBeta(1), rows)
+    linear, mlp, booster = (Method(name, "bce") for name in ("linear", "mlp", "xgboost"))
+
+    def taken(*decided):
+        held = {m: of_splits(rows, d) for m, d in zip((linear, mlp, booster), decided, strict=True)}
+        return chosen(inference, held, simplest_first(list(held), booster))
+
+    assert simplest_first([mlp, booster, linear], booster) == [booster, linear, mlp]
+    assert taken(hardly, good, bad) == linear
+    assert taken(bad, good, hardly) == booster
+    assert taken(bad, good, bad) == mlp
 
 
 def test_one_split_has_an_interval_from_its_test_rows():
@@ -141,9 +245,24 @@ def test_one_split_has_an_interval_from_its_test_rows():
     for candidate in found.candidates:
         assert 0 <= candidate.score.low < candidate.score.mean < candidate.score.high <= 1
         assert candidate.score.mean == pytest.approx(candidate.outcomes[0].score)
-    apart = found.candidate("linear, tangent").difference
-    assert apart.test == "paired bootstrap over test rows"
+    assert found.candidate("linear, tangent").difference.test == "influence of rows"
     assert found.choice.picks == (found.winner,)
+
+
+def test_the_test_over_splits_is_an_option():
+    by_rows, by_splits = (compare(table(), metric="fbeta:beta=2", test=test, **FEW) for test in ("rows", "splits"))
+    (candidate,) = (c for c in by_splits.candidates if c.difference)
+    base = by_splits.candidate(by_splits.baseline).outcomes
+    apart = [o.score - b.score for o, b in zip(candidate.outcomes, base, strict=True)]
+    assert candidate.difference.test == "corrected resampled t-test"
+    assert candidate.difference.mean == pytest.approx(np.mean(apart))
+    for c in by_rows.candidates:
+        pooled_counts = Confusion(*(sum(getattr(o, cell) for o in c.outcomes) for cell in ("tp", "fp", "fn", "tn")))
+        assert c.score.mean == pytest.approx(FBeta(2)(pooled_counts))
+    with pytest.raises(ValueError, match="Did you mean 'splits'"):
+        compare(table(), test="split", **FEW)
+    with pytest.raises(ValueError, match="margin must be a number above 0; got -1"):
+        compare(table(), margin=-1, **FEW)
 
 
 def test_levels_that_only_some_splits_have():
@@ -197,7 +316,7 @@ def test_noise_is_not_flattered_by_a_cut_of_its_own():
     for _ in range(30):
         scores = rng.normal(size=400)
         own.append(Decision.fit(scores, y, FBeta(1), kind="logit", rule="exact").cut.score)
-        held.append(held_score(scores, y, fold, None, FBeta(1), "exact"))
+        held.append(score(FBeta(1), held_calls(scores, y, fold, None, FBeta(1), "exact"), y))
     everything = 2 * y.mean() / (1 + y.mean())  # what scores without any information are good for
     assert np.mean(own) > everything + 0.02
     assert np.mean(held) < everything + 0.01
@@ -268,8 +387,8 @@ def test_what_columns_were_for_is_kept(tmp_path):
 def test_a_comparison_is_plain_data(found):
     assert Comparison.from_json(found.to_json()) == found
     assert json.loads(found.to_json())["table"]["notes"]
-    with pytest.raises(ValueError, match="reads up to 1: upgrade"):
-        Comparison.from_json(json.dumps({"version": 2}))
+    with pytest.raises(ValueError, match="reads up to 2: upgrade"):
+        Comparison.from_json(json.dumps({"version": 3}))
     for bad in ("", "[]", "{}", '{"version": 1}', '{"version": 1, "table": 3}', "[" * 10**5):
         with pytest.raises(ValueError, match=r"no comparison|comparison"):
             Comparison.from_json(bad)
@@ -278,7 +397,9 @@ def test_a_comparison_is_plain_data(found):
 def test_what_it_says_is_in_its_numbers(found):
     assert [c.name for c in found.candidates] == ["linear, bce", "linear, tangent"]
     assert found.baseline == "linear, bce"
-    assert found.winner == max(found.candidates, key=lambda c: c.inner).name
+    assert found.advised in (found.winner, found.baseline)
+    assert found.verdict in ("better", "equivalent", "undecided")
+    assert json.loads(found.to_json())["verdict"] == found.verdict
     assert found.candidate("linear, bce").difference is None
     for candidate in found.candidates:
         for o in candidate.outcomes:
@@ -304,7 +425,7 @@ def test_equal_rows_are_never_on_both_sides():
 
 
 @pytest.mark.parametrize("model", ["linear", "xgboost"])
-def test_by_time_the_past_is_learned_from_and_every_row_of_it_is_held_once(model):
+def test_by_time_the_past_is_learned_from_and_inner_folds_are_a_chain(model):
     if model == "xgboost":
         pytest.importorskip("xgboost")
     rng = np.random.default_rng(0)
@@ -313,12 +434,33 @@ def test_by_time_the_past_is_learned_from_and_every_row_of_it_is_held_once(model
     dated = read_frame(frame, "y", "1", time="when")
     for split, _ in splits(dated, 5, 3):
         assert split.train.max() < split.test.min()
-        assert sorted(np.unique(split.fold)) == [0, 1, 2]
+        assert sorted(np.unique(split.fold)) == [-1, 0, 1, 2]
+        assert np.all(np.diff(split.fold) >= 0)  # the oldest rows are only learned from
+        rows = Rows(np.zeros((len(split.fold), 1)), np.zeros((len(split.fold), 1)), split.fold, ordered=split.ordered)
+        for f, part in enumerate(rows.parts[1:]):
+            assert part.max() < np.flatnonzero(split.fold == f).min()
     asked = {"models": [model], "losses": ["tangent"], "folds": 3}
     found = compare(dated, seeds=2, **asked)
     assert all(0.4 < c.score.mean <= 1 and 0.4 < c.inner <= 1 for c in found.candidates)
+    assert method_rows.windows(found)[0].startswith("Test windows, oldest first, ")
+    fitted = fit(dated, **asked)
+    assert fitted.cut.score > 0.4
     with pytest.raises(ValueError, match="A table with times has 5 outer splits"):
         compare(dated, seeds=6, **asked)
+
+
+def test_a_chain_keeps_groups_and_gives_way_where_classes_are_too_rare():
+    rng = np.random.default_rng(0)
+    y = rng.random(600) < 0.2
+    who = np.arange(600) // 7
+    columns = {"x": rng.normal(size=600), "when": np.arange(600), "who": who, "y": y.astype(int)}
+    dated = read_frame(pl.DataFrame(columns), "y", "1", time="when", group="who")
+    whole = Plan.whole(dated, FBeta(1), [Method("linear", "bce")], 3, 0).splits[0]
+    assert whole.ordered
+    assert all(len(set(whole.fold[who == g])) == 1 for g in range(86))
+    y[150:] = False
+    rare = read_frame(pl.DataFrame(columns | {"y": y.astype(int)}), "y", "1", time="when", drop=["who"])
+    assert not Plan.whole(rare, FBeta(1), [Method("linear", "bce")], 3, 0).splits[0].ordered
 
 
 def test_a_metric_of_ones_own():
@@ -327,49 +469,93 @@ def test_a_metric_of_ones_own():
     assert [c.score for c in found.candidates] == [c.score for c in same.candidates]
 
 
-def test_what_is_advised_is_what_the_words_say(found):
-    one, other = found.candidates[1], found.candidates[0]
-    assert found.advised in (one.name, other.name)
-    for mean, name in ((0.02, one.name), (-0.02, other.name)):
-        choice = Choice((one.name,) * 2, one.score, Difference(mean, mean - 0.01, mean + 0.01, 0.2, "test"))
-        assert advised(one, other, choice) == name
-        words = recommendation("F₂", one, other, choice)
-        assert words.endswith("whichever is simpler for you." if mean > 0 else f"stay with {other.name}.")
+def verdict(found, difference, *, collapse="", picks=None, skill=(True, True), winner=1, positives=100, others=()):
+    """What would be said had the choice come to this difference."""
+    one, base = found.candidates[winner], found.candidates[0]
+    one = replace(one, outcomes=tuple(replace(o, collapse=collapse) for o in one.outcomes))
+    (apart,) = judged_together([difference])
+    sure, unsure = student(0.3, 0.01, 100, 0.01, "t"), student(0.0, 0.1, 100, 0.01, "t")
+    constant = NoSkill(
+        "all rows positive", Estimate(0.2, 0.1, 0.3), *judged_together([sure if s else unsure for s in skill])
+    )
+    choice = Choice(picks or (one.name,) * 2, one.score, apart)
+    return Findings("F₂", one, base, choice, constant, judged_together(others), positives, 0.01).verdict
 
 
-def test_words_do_not_oversell(found):
-    one, other = found.candidates[1], found.candidates[0]
+def test_the_verdict_and_what_is_advised(found):
+    one, base = found.candidates[1].name, found.candidates[0].name
 
-    def said(mean, p, picks=(one.name, one.name), collapse=""):
-        apart = Difference(mean, mean - 0.01, mean + 0.01, p, "test")
-        outcomes = tuple(replace(o, collapse=collapse) for o in one.outcomes)
-        choice = Choice(picks, one.score, apart)
-        return recommendation("F₂", replace(one, outcomes=outcomes), other, choice)
+    def said(mean, error, **other):
+        made = verdict(found, student(mean, error, 200, 0.01, "t"), **other)
+        assert made.recommendation.endswith(".")
+        return made.word, made.advised, made.recommendation
 
-    assert said(0.02, 0.001).startswith("Take linear, tangent")
-    assert "choosing afresh" not in said(0.02, 0.001)
-    assert "which took it in 1 of 2" in said(0.02, 0.001, (one.name, other.name))
-    assert "within noise" in said(0.02, 0.2)
-    assert said(-0.02, 0.2).endswith("−0.010), p = 0.20): stay with linear, bce.")
-    assert said(-0.02, 1e-6).endswith("difference −0.020 (−0.030 to −0.010), p < 0.001.")
-    assert "within noise" in said(math.nan, math.nan)
-    assert said(-0.02, 0.001).startswith("Stay with linear, bce")
-    assert "without that cut it predicts nothing" in said(0.02, 0.001, collapse="predicts nothing positive")
-    assert "none did better" in recommendation("F₂", other, other, found.choice)
-    for text in (said(0.02, 0.001), said(0.02, 0.2), said(-0.02, 0.001)):
-        assert text.endswith(".")
-        assert ". " not in text  # one sentence
+    assert said(0.05, 0.01)[:2] == ("better", one)
+    assert said(0.05, 0.01)[2].startswith("Take linear, tangent with the shrunk cut")
+    assert "choosing afresh" not in said(0.05, 0.01)[2]
+    assert "which took linear, tangent in 1 of 2" in said(0.05, 0.01, picks=(one, base))[2]
+    assert "in only 1 of 3" in said(0.05, 0.01, picks=(one, base, base))[2]
+    assert said(0.02, 0.02)[:2] == ("undecided", base)
+    assert said(0.02, 0.02)[2].startswith("Undecided, so stay with linear, bce")
+    assert "within noise" in said(0.02, 0.02)[2]
+    assert "a difference of 0.056 or more would probably have been found" in said(0.02, 0.02)[2]
+    assert said(0.001, 0.001)[:2] == ("equivalent", base)
+    assert "so they are equivalent" in said(0.001, 0.001)[2]
+    assert said(-0.05, 0.01)[:2] == ("undecided", base)
+    assert "on test rows it was worse" in said(-0.05, 0.01)[2]
+    assert said(math.nan, math.nan)[:2] == ("undecided", base)
+    assert "without it, it predicts nothing" in said(0.05, 0.01, collapse="predicts nothing positive")[2]
+    assert said(0.0, 0.0, winner=0)[:2] == ("undecided", base)
+    assert "no other method was better" in said(0.0, 0.0, winner=0)[2]
+    worse = student(-0.05, 0.01, 200, 0.01, "t")
+    assert said(0.0, 0.0, winner=0, others=[worse])[:2] == ("equivalent", base)
+    assert "Only 12 positives" in said(0.05, 0.01, positives=12)[2]
+
+
+def test_without_skill_nothing_is_advised(found):
+    one, base = found.candidates[1].name, found.candidates[0].name
+    apart = student(0.02, 0.02, 200, 0.01, "t")
+    nothing = verdict(found, apart, skill=(False, False))
+    assert (nothing.word, nothing.advised) == ("no signal", "")
+    assert "Take none of these" in nothing.recommendation
+    assert verdict(found, apart, skill=(True, False)).advised == base
+    assert verdict(found, apart, skill=(False, True)).advised == one  # the baseline may be no better than a constant
+    assert "linear, bce is not reliably so" in verdict(found, apart, skill=(False, True)).recommendation
+    assert verdict(found, apart, skill=(False, True), winner=0).word == "no signal"
+
+
+def noise(seed=2, n=200):
+    rng = np.random.default_rng(seed)
+    frame = pl.DataFrame({f"x{i}": rng.normal(size=n) for i in range(3)} | {"y": (rng.random(n) < 0.2).astype(int)})
+    return read_frame(frame, "y", "1", name="noise")
+
+
+def test_noise_has_no_signal_and_is_not_fitted():
+    found = compare(noise(), **FEW)
+    assert (found.verdict, found.advised) == ("no signal", "")
+    assert found.constant.name == "all rows positive"
+    tested = found.candidates[0].outcomes
+    positives, rows = sum(o.tp + o.fn for o in tested), sum(o.tp + o.fp + o.fn + o.tn for o in tested)
+    assert found.constant.score.mean == pytest.approx(2 * positives / (rows + positives))
+    with pytest.raises(ValueError, match=r"found no signal, so nothing is fitted.*\(--force, force=True\)"):
+        fit(noise(), comparison=found)
+    assert fit(noise(), comparison=found, force=True).name == found.winner
+    with pytest.raises(ValueError, match=r"^no signal: linear, bce has F₁ .* of calling all rows positive"):
+        fit(noise(), models="linear", losses="bce")
+    assert fit(noise(), models="linear", losses="bce", force=True).name == "linear, bce"
 
 
 def test_the_choice_of_a_split_never_sees_its_test_rows(found):
     """What the recommendation goes by: picks by inner scores, judged by the same split's test rows."""
     by_name = {c.name: c.outcomes for c in found.candidates}
     for k, pick in enumerate(found.choice.picks):
-        assert by_name[pick][k].inner == max(o[k].inner for o in by_name.values())
-    scores = [by_name[pick][k].score for k, pick in enumerate(found.choice.picks)]
-    base = [o.score for o in by_name[found.baseline]]
-    assert found.choice.score.mean == pytest.approx(np.mean(scores))
-    assert found.choice.difference.mean == pytest.approx(np.mean(np.subtract(scores, base)))
+        best = max(by_name, key=lambda name: by_name[name][k].inner)
+        assert pick in (best, found.baseline)
+    picked = [by_name[pick][k] for k, pick in enumerate(found.choice.picks)]
+    counts = Confusion(*(sum(getattr(o, cell) for o in picked) for cell in ("tp", "fp", "fn", "tn")))
+    assert found.choice.score.mean == pytest.approx(FBeta(2)(counts))
+    apart = found.choice.score.mean - found.candidate(found.baseline).score.mean
+    assert found.choice.difference.mean == pytest.approx(apart)
 
 
 def test_the_methods():

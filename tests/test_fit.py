@@ -9,7 +9,9 @@ from fbeta import Confusion, Decision, FBeta
 from fbeta.artifact import load, predict, save
 from fbeta.artifact.model_file import to_bytes
 from fbeta.comparison import compare, judging
-from fbeta.comparison.methods import methods_for
+from fbeta.comparison.choosing import chosen
+from fbeta.comparison.inference import ByRows, JudgedRows
+from fbeta.comparison.methods import Method, methods_for
 from fbeta.comparison.parts import LoadedPart
 from fbeta.comparison.plan import Part, Split
 from fbeta.comparison.run import digest_of_file, fit
@@ -76,10 +78,11 @@ def test_of_several_the_best_out_of_fold_is_kept():
     X = Encoder.fit(table().features, table().columns).transform(table().features)
     fitted = models.get("linear").fit_folds(Rows(X, y[:, None], fold), Goal(FBeta(1)), names)
     held = {
-        name: judging.held_score(x.scores[:, 0], y, fold, x.calibration, FBeta(1), "shrunk")
+        Method("linear", name): [judging.held_calls(x.scores[:, 0], y, fold, x.calibration, FBeta(1), "shrunk")]
         for name, x in fitted.items()
     }
-    assert best.loss == max(held, key=held.get)
+    inference = ByRows(FBeta(1), JudgedRows(y, table().group, [np.arange(len(y))], [0]))
+    assert best.loss == chosen(inference, held, list(held)).loss
     assert best.provenance["tried"] == [f"linear, {name}" for name in names]
 
 

@@ -194,7 +194,7 @@ def test_the_same_name_is_the_same_model_everywhere(model, loss):
     frame = pl.DataFrame({**{f"x{i}": x for i, x in enumerate(table.T)}, "y": Y})
     rows = read_frame(frame, "y", "1")
     dealt = PredefinedSplit(deal(rows, 4, seed + 1000).ids)
-    model = fit(rows, metric="f2", models=model, losses=loss, folds=4, seed=seed)
+    model = fit(rows, metric="f2", models=model, losses=loss, folds=4, seed=seed, force=True)
     estimator.set_params(cv=dealt).fit(table, Y)
     assert np.allclose(model.of_features(rows.features), estimator.predict_proba(table)[:, 1], atol=1e-4)
     assert model.cut.value == pytest.approx(estimator.cuts_[0].value, abs=1e-4)

@@ -117,6 +117,7 @@ def test_a_name_through_every_command(name, tmp_path):
     file = name.replace("/", "|")[:99]
     path = written(tmp_path, "parquet", columns).rename(tmp_path / f"{file}.parquet")
     few = ["--models", "linear", "--losses", "bce", "--folds", "2", "--group=who", "--time=day", "--drop=left"]
+    few += ["--force"]  # so few rows have no signal
     model, page = tmp_path / f"m{file}", tmp_path / f"p{file}"
     asked = ["compare", path, f"--target={name}", *few, "--seeds", "1", "--results", tmp_path / "parts"]
     shown = call(*asked, "--html", page, "--fit", model)
@@ -126,7 +127,7 @@ def test_a_name_through_every_command(name, tmp_path):
     assert json.loads(found.stdout)["table"]["target"] == name
     assert not {x for x in page.read_text() if unicodedata.category(x) in ("Cc", "Cf", "Cs")} - {"\n"}
     (tmp_path / "found.json").write_text(found.stdout)
-    for words in (["fit", path, f"--target={name}", *few], ["fit", path, "--from", tmp_path / "found.json"]):
+    for words in (["fit", path, f"--target={name}", *few], ["fit", path, "--from", tmp_path / "found.json", "--force"]):
         assert call(*words, "-o", model).exit_code == 0
     assert json.loads(call(*words, "-o", model, "--json").stdout)["target"] == load(model).target == name
     out = tmp_path / f"o{file}"
@@ -157,7 +158,7 @@ def test_a_feature_through_every_command(role, tmp_path):
         columns, _ = renamed(role, name)
         columns["y"] = columns["y"].tolist()
         path = written(tmp_path, "parquet", columns)
-        few = ["--target=y", "--models", "linear", "--losses", "bce", "--folds", "2"]
+        few = ["--target=y", "--models", "linear", "--losses", "bce", "--folds", "2", "--force"]
         model = tmp_path / "m.fbeta"
         compared = call("compare", path, *few, "--seeds=1", "--results", tmp_path / "parts", "--fit", model)
         assert compared.exit_code == 0, compared.output
@@ -168,7 +169,7 @@ def test_a_feature_through_every_command(role, tmp_path):
 def test_a_file_whose_name_is_no_text(tmp_path):
     path = written(tmp_path, "csv", ROWS).rename(tmp_path / os.fsdecode(b"\xff.csv"))
     model, out = tmp_path / os.fsdecode(b"\xff.fbeta"), tmp_path / os.fsdecode(b"\xff.parquet")
-    asked = ["--target=y", "--models", "linear", "--losses", "bce", "--folds", "2"]
+    asked = ["--target=y", "--models", "linear", "--losses", "bce", "--folds", "2", "--force"]
     assert call("fit", path, *asked, "-o", model).exit_code == 0
     assert json.loads(call("predict", model, path, "-o", out, "--json").stdout)["written"] == str(out)
     compared = call("compare", path, *asked, "--seeds=1", "--results", tmp_path / "parts", "--html", tmp_path / "page")

@@ -82,7 +82,7 @@ class Model:
     def summary(self) -> str:
         """What was trained, and how good it looked on which rows."""
         about, tried = self.provenance, self.provenance["tried"]
-        best = f", the best of {len(tried)} methods on out-of-fold rows" if len(tried) > 1 else ""
+        best = f", chosen among {len(tried)} methods by out-of-fold rows" if len(tried) > 1 else ""
         chose = "the method and " if len(tried) > 1 else ""
         lines = [
             f"Trained {self.name}{best}, on all {about['rows']:,} rows of {about['data']}.",

@@ -17,9 +17,13 @@ def compare(
     positive: p.Positive = None,
     models: p.Models = None,
     losses: p.Losses = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Splits into learning rows and test rows.")] = 5,
+    splits: Annotated[
+        int, typer.Option("--splits", "--seeds", min=1, help="Splits into learning rows and test rows.")
+    ] = 5,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the learning rows, for the cut.")] = 5,
     rule: p.RuleSpec = "shrunk",
+    margin: Annotated[float, typer.Option(help="A difference of the metric that does not matter.")] = 0.01,
+    test: Annotated[str, typer.Option(help="rows: pooled test rows; splits: t-test over splits.")] = "rows",
     group: p.Group = None,
     time: p.Time = None,
     drop: p.Drop = None,
@@ -35,6 +39,7 @@ def compare(
     fit: Annotated[
         Path | None, typer.Option(metavar="MODEL", help="Fit the advised method on all rows and write it here.")
     ] = None,
+    force: p.Force = False,
     as_json: p.AsJson = False,
 ) -> None:
     """Compare losses and cuts on a table: which is best for the metric, by how much, and is it more than noise?"""
@@ -43,6 +48,7 @@ def compare(
 
         from fbeta import comparison, report
         from fbeta.comparison.run import usual_folder
+        from fbeta.comparison.verdict import NO_SIGNAL
         from fbeta.report.console import progress
         from fbeta.writing import check_outputs
 
@@ -55,7 +61,8 @@ def compare(
         p.notes(console, table.notes)
         with progress("training", "epochs") as tick:
             folder = results or usual_folder(table)
-            how: dict[str, Any] = {"seeds": seeds, "folds": folds, "seed": seed, "folder": folder, "jobs": jobs}
+            how: dict[str, Any] = {"splits": splits, "folds": folds, "seed": seed, "folder": folder, "jobs": jobs}
+            how |= {"margin": margin, "test": test}
             found = comparison.compare(table, **asked, **how, tick=tick, say=partial(say, err=True))
         if html is not None:
             report.write(found, html)
@@ -66,6 +73,8 @@ def compare(
                 console.print(report.terminal(found))
         if html is not None:
             say(f"Written: {html}", err=as_json)
-        if fit is not None:
-            model = p.fitted(table, fit, comparison=found, seed=seed, device=device)
+        if fit is not None and found.verdict == NO_SIGNAL and not force:
+            say("Nothing was fitted, because there is no signal; --force fits all the same.", err=as_json)
+        elif fit is not None:
+            model = p.fitted(table, fit, comparison=found, seed=seed, device=device, force=force)
             say("", *model.summary().split("\n"), p.next_step(fit), err=as_json)

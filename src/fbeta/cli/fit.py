@@ -29,6 +29,7 @@ def fit(
     drop: p.Drop = None,
     seed: p.Seed = 0,
     device: p.Device = "cpu",
+    force: p.Force = False,
     as_json: p.AsJson = False,
 ) -> None:
     """Train a method, or the best of several, on all rows, with a cut from out-of-fold rows, and write model.fbeta."""
@@ -50,7 +51,7 @@ def fit(
         roles = {"target": target, "positive": positive, "drop": p.columns(drop), "group": group, "time": time}
         table = p.table(source, **(roles if found is None else found.reading(**roles)))
         p.notes(Console(stderr=as_json), [*table.notes, *(found.told_of(table) if found else ())])
-        how: dict[str, Any] = {"folds": folds, "rule": rule, "seed": seed}
+        how: dict[str, Any] = {"folds": folds, "rule": rule, "seed": seed, "force": force}
         model = p.fitted(table, out, metric=metric, comparison=found, **asked, **how)
         if as_json:
             echo_json(model.facts() | {"written": str(out)})

@@ -150,4 +150,5 @@ Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
 RULE = "How cuts are chosen, such as shrunk or exact; an unknown name lists all."
 RuleSpec = Annotated[str, typer.Option(help=RULE, autocompletion=rules)]
+Force = Annotated[bool, typer.Option("--force", help="Fit even without a signal.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]

@@ -1,6 +1,5 @@
 """From scores to outcomes to a verdict: cut and calibration come from inner rows, the verdict from outer ones."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple
 from typing import Any, NamedTuple
@@ -8,66 +7,64 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fbeta.comparison.choosing import better_constant, chosen, constant_name, simplest_first
 from fbeta.comparison.folder import SplitScores
+from fbeta.comparison.inference import ByBlocks, ByRows, BySplits, Calls, Inference, JudgedRows, blocks
 from fbeta.comparison.methods import Method, baseline_of
 from fbeta.comparison.plan import Plan, Split
-from fbeta.comparison.result import (
-    Calibration,
-    Candidate,
-    Choice,
-    Comparison,
-    Difference,
-    Estimate,
-    Operating,
-    Outcome,
-    TableFacts,
-)
-from fbeta.comparison.statistics import bootstrap_interval, corrected_t, mean_interval, paired_bootstrap, reach
+from fbeta.comparison.result import Calibration, Candidate, Choice, Comparison, NoSkill, Operating, Outcome, TableFacts
+from fbeta.comparison.statistics import reach
+from fbeta.comparison.verdict import Findings, judged_together
 from fbeta.decisions import Decision, Platt, curve
 from fbeta.decisions.calibration import sigmoid
 from fbeta.decisions.steps import score_cells
 from fbeta.learners.crossfit import Array
 from fbeta.learners.learner import Course
 from fbeta.metrics import Confusion, Metric, title
-from fbeta.numerals import between, fixed, p_value, signed
 from fbeta.tables import Table
 
 #: Points of a curve, and bins of a calibration, that are kept.
 POINTS, BINS = 400, 10
-#: A difference with a p value from here on is called noise.
-LEVEL = 0.05
 
 
 class Judged(NamedTuple):
-    """A method on one split: its outcome, the course of its training, and what it made of the test rows."""
+    """A method on one split: its outcome, the course of its training, and what it made of the test rows.
+
+    `decided` with its cut, `at_half` without; `held` are its decisions of the learning rows that were held out.
+    """
 
     outcome: Outcome
     course: Course
     probability: Array
     decided: NDArray[np.bool_]
+    at_half: NDArray[np.bool_]
+    held: NDArray[np.bool_]
     target: NDArray[np.bool_]
 
 
 def judge(scores: SplitScores, y: NDArray[np.int64], split: Split, metric: Metric, rule: str) -> Judged:
     """Decide as the out-of-fold rows say, and count the test rows."""
-    inner, truth = y[split.train], y[split.test]
-    decision = decision_for(scores.inner, inner, scores.calibration, metric, rule)
+    learned, fold = scores.inner[split.fold >= 0], split.fold[split.fold >= 0]
+    inner, truth = y[split.held], y[split.test]
+    decision = decision_for(learned, inner, scores.calibration, metric, rule)
     probability, decided = decision.probability(scores.outer), decision.decide(scores.outer)
     counts = Confusion.from_predictions(decided * 1.0, truth)
-    half = Confusion.from_predictions((scores.outer >= 0) * 1.0, truth)
+    at_half = scores.outer >= 0
+    half = Confusion.from_predictions(at_half * 1.0, truth)
+    held = held_calls(learned, inner, fold, scores.calibration, metric, rule)
     outcome = Outcome(
         seed=split.seed,
         score=float(score_cells(metric, counts)),
         at_half=float(score_cells(metric, half)),
         cut=float(decision.cut.value),
         **{name: float(count) for name, count in asdict(counts).items()},
-        inner=held_score(scores.inner, inner, split.fold, scores.calibration, metric, rule),
+        inner=float(score_cells(metric, Confusion.from_predictions(held * 1.0, inner))),
         brier=float(np.mean((probability - truth) ** 2)),
         seconds=scores.seconds,
         epochs=scores.rounds,
-        collapse=scores.remark or _collapse(scores.inner, inner),
+        collapse=scores.remark or _collapse(learned, inner),
     )
-    return Judged(outcome, scores.course, probability, decided, truth == 1)
+    return Judged(outcome, scores.course, probability, decided, at_half, held, truth == 1)
 
 
 Known = tuple[Platt, ...] | None
@@ -78,21 +75,16 @@ def decision_for(scores: Array, y: NDArray[np.int64], known: Known, metric: Metr
     return Decision.fit(scores, y, metric, kind="logit", rule=rule, calibration=known or "auto")
 
 
-def held_score(
+def held_calls(
     scores: Array, y: NDArray[np.int64], fold: NDArray[np.int64], known: Known, metric: Metric, rule: str
-) -> float:
-    """The score of out-of-fold rows, each fold decided as the others say: a cut of the same rows is optimistic."""
+) -> NDArray[np.bool_]:
+    """Out-of-fold rows that are called positive, each fold decided as the others say: its own cut is optimistic."""
     called = np.zeros(len(y), dtype=bool)
     for f in np.unique(fold):
         mine = fold == f
         decision = decision_for(scores[~mine], y[~mine], known, metric, rule)
         called[mine] = decision.decide(scores[mine])
-    return float(score_cells(metric, Confusion.from_predictions(called * 1.0, y)))
-
-
-def known(score: float) -> float:
-    """A score to choose by: NaN is worse than any."""
-    return -math.inf if math.isnan(score) else score
+    return called
 
 
 def _collapse(scores: Array, y: NDArray[np.int64]) -> str:
@@ -135,15 +127,25 @@ def _test_rows(parts: Sequence[Judged]) -> tuple[Array, NDArray[np.bool_]]:
     return np.concatenate([x.probability for x in parts]), np.concatenate([x.target for x in parts])
 
 
-def compared(table: Table, plan: Plan, judged: Sequence[Mapping[Method, Judged]], **made: Any) -> Comparison:
+def compared(
+    table: Table,
+    plan: Plan,
+    judged: Sequence[Mapping[Method, Judged]],
+    *,
+    margin: float = 0.01,
+    test: str = "rows",
+    **made: Any,
+) -> Comparison:
     """Set every method against the one that was fixed beforehand, and say which to take; `judged` is one per split.
 
     `made`: how long it took, and on which machine.
     """
-    metric, methods = plan.metric, plan.methods
-    fixed = baseline_of(methods)
-    judge = _Judge(table, metric, plan.splits)
-    base = [found[fixed] for found in judged]
+    metric, methods, splits = plan.metric, plan.methods, plan.splits
+    base = baseline_of(methods)
+    inference = inference_for(table, metric, splits, margin, test)
+    decided: dict[Method, Calls] = {method: [found[method].decided for found in judged] for method in methods}
+    apart = {m: inference.difference(decided[m], decided[base]) for m in methods if m != base}
+    differences = dict(zip(apart, judged_together(list(apart.values())), strict=True))
     candidates = {}
     for method in methods:
         mine = [found[method] for found in judged]
@@ -155,19 +157,24 @@ def compared(table: Table, plan: Plan, judged: Sequence[Mapping[Method, Judged]]
             method.loss,
             plan.rule,
             tuple(x.outcome for x in mine),
-            judge.score(mine),
-            judge.interval([x.outcome.at_half for x in mine]),
-            None if method == fixed else judge.difference(mine, base),
+            inference.score(decided[method]),
+            inference.score([x.at_half for x in mine]),
+            differences.get(method),
             operating(mine),
             calibration(mine),
             Course(*map(tuple, np.mean(courses, axis=0).tolist())),
         )
-    winner, baseline = max(candidates.values(), key=lambda c: known(c.inner)), candidates[fixed]
-    picks = [max(methods, key=lambda m: known(found[m].outcome.inner)) for found in judged]
-    picked = [found[method] for method, found in zip(picks, judged, strict=True)]
-    choice = Choice(tuple(m.name for m in picks), judge.score(picked), judge.difference(picked, base))
-    roles, named = table.roles, title(metric)
-    facts = len(table), int(table.y.sum()), len(table.columns), tuple(table.notes)
+    order = simplest_first(methods, base)
+    picks = [_pick(table, metric, [split], [found], order) for split, found in zip(splits, judged, strict=True)]
+    picked = [found[method].decided for method, found in zip(picks, judged, strict=True)]
+    (difference,) = judged_together([inference.difference(picked, decided[base])])
+    choice = Choice(tuple(m.name for m in picks), inference.score(picked), difference)
+    constant = _constant(table, metric, splits, inference, decided[base], picked)
+    winner, baseline = candidates[_pick(table, metric, splits, judged, order)], candidates[base]
+    roles, named, positives = table.roles, title(metric), int(table.y.sum())
+    findings = Findings(named, winner, baseline, choice, constant, tuple(differences.values()), positives, margin)
+    verdict = findings.verdict
+    facts = len(table), positives, len(table.columns), tuple(table.notes)
     return Comparison(
         TableFacts(table.name, table.target, table.positive, *facts, roles.group, roles.time, roles.dropped),
         str(metric),
@@ -175,83 +182,51 @@ def compared(table: Table, plan: Plan, judged: Sequence[Mapping[Method, Judged]]
         tuple(candidates.values()),
         baseline.name,
         winner.name,
-        recommendation(named, winner, baseline, choice),
-        seeds=len(plan.splits),
+        verdict.recommendation,
+        seeds=len(splits),
         folds=plan.folds,
         choice=choice,
-        advised=advised(winner, baseline, choice),
+        advised=verdict.advised,
+        verdict=verdict.word,
+        margin=margin,
+        constant=constant,
         **made,
     )
 
 
-class _Judge:
-    """How sure a number is: by splits where there are several, else by resampling the test rows of the one."""
-
-    def __init__(self, table: Table, metric: Metric, splits: Sequence[Split]) -> None:
-        positives = float(table.y.sum())
-        self.metric, self.reach = metric, reach(metric, positives, len(table) - positives)
+def inference_for(table: Table, metric: Metric, splits: Sequence[Split], margin: float, test: str) -> Inference:
+    """How test rows become estimates: by splits if asked for, by blocks where there are times, else by rows."""
+    positives, y = float(table.y.sum()), table.y.astype(np.int64)
+    within = reach(metric, positives, len(table) - positives)
+    tested, deal = [split.test for split in splits], [split.deal for split in splits]
+    rows = JudgedRows(y, table.group, tested, deal)
+    if test == "splits":
         # Rows tested per row that is learned from; by time the first split learns from the fewest.
-        self.share = max(len(s.test) / len(s.train) for s in splits)
-        group = table.group[splits[0].test]
-        self.group = group if len(np.unique(group)) < len(group) else None
-
-    def score(self, found: Sequence[Judged]) -> Estimate:
-        if len(found) > 1:
-            return self.interval([x.outcome.score for x in found])
-        return bootstrap_interval(self.metric, found[0].target, found[0].decided, self.group)
-
-    def interval(self, values: Sequence[float]) -> Estimate:
-        return mean_interval(values, self.share, self.reach)
-
-    def difference(self, found: Sequence[Judged], base: Sequence[Judged]) -> Difference:
-        if len(found) > 1:
-            apart = [a.outcome.score - b.outcome.score for a, b in zip(found, base, strict=True)]
-            return corrected_t(apart, self.share, self.reach)
-        one, other = found[0], base[0]
-        return paired_bootstrap(self.metric, one.target, one.decided, other.decided, self.group)
+        return BySplits(metric, rows, max(len(s.test) / len(s.train) for s in splits), margin, within)
+    if table.time is not None:
+        return ByBlocks(metric, JudgedRows(y, blocks(table.time, table.group, tested), tested, deal), margin)
+    held = float(np.mean([len(s.test) / (len(s.test) + len(s.train)) for s in splits]))
+    return ByRows(metric, rows, margin, within, held)
 
 
-def recommendation(title: str, winner: Candidate, baseline: Candidate, choice: Choice) -> str:
-    """One sentence: what to take, by how much choosing so was better on rows without a say, and whether that is noise.
-
-    What counts is `choice`, made in each split without a look at its test rows; the winner's own score is too good.
-    """
-    cut = f"{winner.rule} cut"
-    if winner.name == baseline.name:
-        return (
-            f"Take {baseline.name} with the {cut}, {title} {fixed(winner.score.mean)} on test rows: of the methods "
-            f"tried, none did better on the rows that methods are chosen by{_but(winner)}."
-        )
-    found = choice.difference
-    better = f"{title} {fixed(choice.score.mean)} against {fixed(baseline.score.mean)} of {baseline.name}"
-    times = choice.picks.count(winner.name)
-    if times < len(choice.picks):  # the numbers are not the winner's alone
-        better = f"choosing afresh in each split, which took it in {times} of {len(choice.picks)}, gave {better}"
-    if found.mean > 0 and found.p < LEVEL:
-        return f"Take {winner.name} with the {cut}: {better} on test rows, {_apart(found)}{_but(winner)}."
-    if found.mean < 0 and found.p < LEVEL:
-        return (
-            f"Stay with {baseline.name}: {winner.name} looked best on the rows that methods are chosen by, but on test "
-            f"rows it was worse, {better}, {_apart(found)}."
-        )
-    simple = "take whichever is simpler for you" if found.mean > 0 else f"stay with {baseline.name}"
-    return (
-        f"{winner.name} looked best on the rows that methods are chosen by, but on test rows its difference to "
-        f"{baseline.name} is within noise ({better}, {_apart(found)}): {simple}."
-    )
+def _pick(
+    table: Table,
+    metric: Metric,
+    splits: Sequence[Split],
+    judged: Sequence[Mapping[Method, Judged]],
+    order: Sequence[Method],
+) -> Method:
+    """The method to take by the learning rows of some splits, each decided by models that did not see it."""
+    learned = JudgedRows(table.y.astype(np.int64), table.group, [s.held for s in splits], [0] * len(splits))
+    return chosen(ByRows(metric, learned), {m: [found[m].held for found in judged] for m in order}, order)
 
 
-def advised(winner: Candidate, baseline: Candidate, choice: Choice) -> str:
-    """The method that the recommendation leaves one with: the baseline where choosing gained nothing on test rows."""
-    return winner.name if choice.difference.mean > 0 else baseline.name
-
-
-def _but(winner: Candidate) -> str:
-    """What is odd about a method that is recommended all the same: its cut makes up for it."""
-    return f"; without that cut it {winner.collapse}" if winner.collapse else ""
-
-
-def _apart(found: Difference) -> str:
-    p = p_value(found.p)
-    ends = between(found.low, found.high, sign=True)
-    return f"difference {signed(found.mean)} ({ends}), p {p if p.startswith('<') else f'= {p}'}"
+def _constant(
+    table: Table, metric: Metric, splits: Sequence[Split], inference: Inference, base: Calls, picked: Calls
+) -> NoSkill:
+    """The better of calling all test rows positive and none, and what decisions add to it."""
+    target = np.concatenate([table.y[split.test] for split in splits])
+    everything = better_constant(metric, float(target.sum()), float(len(target) - target.sum()))
+    called = [np.full(len(split.test), everything) for split in splits]
+    beside = judged_together([inference.difference(base, called), inference.difference(picked, called)])
+    return NoSkill(constant_name(everything), inference.score(called), *beside)

@@ -46,7 +46,7 @@ class LoadedPart:
         learner = models.get(self.part.model)
         if hasattr(learner, "device"):
             learner = models.get(self.part.model, device=self.device)
-        rows = Rows(X, self.y[train, None], self.split.fold)
+        rows = Rows(X, self.y[train, None], self.split.fold, ordered=self.split.ordered)
         fitted = learner.fit_folds(rows, Goal(self.metric), self.part.losses, seed=self.split.seed, tick=tick)
         for loss, x in fitted.items():
             outer, kept = np.zeros(len(test)), None

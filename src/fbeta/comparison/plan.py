@@ -23,7 +23,7 @@ from fbeta.tables.table import digest
 #: Outer splits are the folds of one random deal, then of the next: each row is judged about equally often.
 OUTER = 5
 #: Goes up when the same rows and settings come to lead to other scores.
-PROTOCOL = 5
+PROTOCOL = 6
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,27 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """One outer split, by row numbers: rows to learn from with their inner folds, and rows to be judged by."""
+    """One outer split, by row numbers: rows to learn from with their inner folds, and rows to be judged by.
+
+    Splits of one `deal` test each row once at most. By time the inner folds are a chain: a model learns from the folds
+    before its own, and the oldest rows, of fold −1, are never held out.
+    """
 
     train: NDArray[np.int64]
     test: NDArray[np.int64]
     fold: NDArray[np.int64]
     seed: int
+    deal: int = 0
+
+    @property
+    def ordered(self) -> bool:
+        """Whether inner folds are a chain."""
+        return bool((self.fold < 0).any())
+
+    @property
+    def held(self) -> NDArray[np.int64]:
+        """The rows to learn from that are held out in some inner fold."""
+        return self.train[self.fold >= 0]
 
 
 @dataclass(frozen=True)
@@ -96,8 +111,7 @@ class Plan:
         cls, table: Table, metric: Metric, methods: Sequence[Method], folds: int, seed: int, rule: str = "shrunk"
     ) -> Self:
         """Plan a fit: all rows are learned from, none is judged by, and no part is kept."""
-        # By time only outside, as in a comparison: each row must be held out once.
-        fold = split(replace(table, time=None), folds, seed + 1000).ids
+        fold = _inner(table, folds, seed + 1000)
         only = Split(np.arange(len(table)), np.arange(0), fold, seed)
         parts = (Part(model, kinds, 0, seed) for model, kinds in trained_together(methods))
         return cls(metric, tuple(methods), rule, folds, (only,), tuple(parts))
@@ -116,7 +130,7 @@ def versions(*packages: str) -> dict[str, str]:
 def _splits(table: Table, count: int, folds: int, seed: int) -> list[Split]:
     if table.time is not None and count > OUTER:
         raise ValueError(
-            f"A table with times has {OUTER} outer splits, whatever the random seed: ask for {OUTER} seeds at most."
+            f"A table with times has {OUTER} outer splits, whatever the random seed: ask for {OUTER} at most."
         )
     if table.time is None and table.fewest < OUTER:
         raise TableError(
@@ -127,10 +141,26 @@ def _splits(table: Table, count: int, folds: int, seed: int) -> list[Split]:
     for k in range(count):
         outer = split(table, OUTER, seed + k // OUTER)
         train, test = outer.train(k % OUTER), outer.test(k % OUTER)
-        # By time only outside: all of these rows are the past, and each must be held out once.
-        part = replace(table.take(train), time=None, name=f"what split {k + 1} of {table.name} learns from")
-        found.append(Split(train, test, split(part, folds, seed + 1000 + k).ids, seed + k))
+        part = replace(table.take(train), name=f"what split {k + 1} of {table.name} learns from")
+        fold = _inner(part, folds, seed + 1000 + k)
+        found.append(Split(train, test, fold, seed + k, k // OUTER))
     return found
+
+
+def _inner(table: Table, folds: int, seed: int) -> NDArray[np.int64]:
+    """The inner fold of each row: a chain where the table has times, if both classes are in every link of one.
+
+    A group of rows is in the fold of its last row, so that no model learns what comes later.
+    """
+    for count in range(folds, 1, -1) if table.time is not None else ():
+        with suppress(TableError):
+            fold, last = split(table, count, seed).ids, np.full(int(table.group.max()) + 1, -1)
+            np.maximum.at(last, table.group, fold)
+            fold = last[table.group]
+            links = [table.y[part(k)] for k in range(count) for part in (fold.__lt__, fold.__eq__)]
+            if all(0 < y.sum() < len(y) for y in links):
+                return fold
+    return split(replace(table, time=None), folds, seed).ids
 
 
 def _probe_loss(name: str, metric: Metric) -> str:

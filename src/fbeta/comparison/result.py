@@ -1,6 +1,8 @@
 """What a comparison found, as plain data: JSON in, JSON out, nothing to import."""
 
 import json
+import math
+import statistics
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -9,7 +11,7 @@ from fbeta.learners.learner import Course
 from fbeta.plain_data import from_plain, to_plain
 from fbeta.sealed import LARGEST
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,19 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Difference(Estimate):
-    """A method's score minus the baseline's on the same test rows, with the p value of a test."""
+    """A method's score minus another's on the same test rows, with the p value of a test that they are equal.
+
+    `error` is its standard error, `equal` the p value of a test that they differ by the margin or more; both p values
+    are adjusted where several are tested (Holm). `detectable` is the smallest difference that would be found four times
+    in five, and `word` what follows: better, worse, equivalent or undecided.
+    """
 
     p: float
     test: str
+    error: float = math.nan
+    equal: float = math.nan
+    detectable: float = math.nan
+    word: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,10 +145,24 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class NoSkill:
+    """Calling all rows positive, or none, whichever is better, and what the methods add to that.
+
+    `baseline` and `choice` are the baseline's score, and that of choosing afresh in each split, minus its own.
+    """
+
+    name: str
+    score: Estimate
+    baseline: Difference
+    choice: Difference
+
+
+@dataclass(frozen=True)
 class Comparison:
     """All methods on one table: the baseline was fixed beforehand, the winner chosen on inner rows.
 
-    `advised` is the method that the recommendation leaves one with: the winner, or the baseline.
+    `verdict`: is the winner better than the baseline, equivalent within the margin, is that undecided, or is there "no
+    signal", because nothing beats `constant`? `advised` is the method that follows: the winner, the baseline, or none.
 
     >>> table = TableFacts("fraud", "is_fraud", "1", 1000, 20, 5)
     >>> comparison = Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run.")
@@ -159,7 +184,16 @@ class Comparison:
     machine: str = ""
     choice: Choice | None = None
     advised: str = ""
+    verdict: str = ""
+    margin: float = 0.01
+    constant: NoSkill | None = None
     version: int = VERSION
+
+    @property
+    def detectable(self) -> float:
+        """The smallest difference to the baseline that this table could show, for the median method."""
+        found = [c.difference.detectable for c in self.candidates if c.difference and c.difference.detectable > 0]
+        return statistics.median(found) if found else math.nan
 
     def candidate(self, name: str) -> Candidate:
         """The method with this name."""

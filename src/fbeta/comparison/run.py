@@ -3,6 +3,7 @@
 import datetime
 import hashlib
 import inspect
+import math
 import platform
 import sys
 import time
@@ -16,15 +17,19 @@ import torch
 
 from fbeta.artifact import Model
 from fbeta.comparison import parts
+from fbeta.comparison.choosing import better_constant, chosen, constant_name, simplest_first
 from fbeta.comparison.folder import Folder
-from fbeta.comparison.judging import Judged, compared, decision_for, held_score, judge, known
+from fbeta.comparison.inference import TESTS, ByRows, Calls, JudgedRows
+from fbeta.comparison.judging import Judged, compared, decision_for, held_calls, judge
 from fbeta.comparison.methods import Method, Names, check
 from fbeta.comparison.parts import Progress
 from fbeta.comparison.plan import Plan, versions
 from fbeta.comparison.result import Comparison
+from fbeta.comparison.verdict import BETTER, NO_SIGNAL, judged_together
 from fbeta.data import load_table, root
 from fbeta.metrics import Metric, as_metric, title
-from fbeta.spelling import did_you_mean
+from fbeta.numerals import fixed
+from fbeta.spelling import did_you_mean, unknown
 from fbeta.tables import Table
 from fbeta.tables.errors import listed
 from fbeta.tables.table import digest
@@ -41,9 +46,11 @@ def compare(
     metric: Metric | str | Any = "fbeta:beta=1",
     models: Names = None,
     losses: Names = None,
-    seeds: int = 5,
+    splits: int = 5,
     folds: int = 5,
     rule: str = "shrunk",
+    margin: float = 0.01,
+    test: str = "rows",
     seed: int = 0,
     device: str = "cpu",
     folder: Path | str | None = None,
@@ -51,13 +58,21 @@ def compare(
     train: bool = True,
     tick: Progress = lambda done, of: None,
     say: Callable[[str], None] = _aloud,
+    seeds: int | None = None,
     **options: Any,
 ) -> Comparison:
     """Compare losses and cuts on a table: which is best, by how much, and is that more than noise?
 
+    What it found has a `verdict`: the chosen method is "better" than the baseline, "equivalent" within the margin, or
+    that is "undecided"; with "no signal", nothing is better than calling all rows positive, or none.
+
     - `data`: a `Table`, a data frame, a path, or the name of a set; `options` are those of `fbeta.data.load_table`.
     - `models`, `losses`: names; the usual models that are installed, and six common losses, unless given.
-    - `seeds`: outer splits. `folds`: inner folds, shared by all methods. `rule`: how the cut is chosen.
+    - `splits`: outer splits, five to a deal, in which every row is tested once; `seeds` is their old name.
+    - `folds`: inner folds, shared by all methods. `rule`: how the cut is chosen.
+    - `margin`: a difference of the metric that does not matter.
+    - `test`: "rows" pools the test rows and looks at the influence of each, or of blocks of time where the table has
+      times; "splits" is the corrected resampled t-test over splits.
     - `folder`: keeps finished parts, so that a killed comparison goes on and ends with the same numbers; processes
       that share one divide the work.
     - `jobs`: processes to train in; None is as many as there are cores where the table is small. Other backends of
@@ -66,17 +81,22 @@ def compare(
     - `tick`: is told how many of how many epochs are done (a booster counts as ten). `say`: of what goes wrong.
 
     >>> from fbeta.data import load_table
-    >>> found = compare(load_table("breast-cancer"), models=["linear"], losses=["tangent"], seeds=2, folds=2)
-    >>> [candidate.name for candidate in found.candidates], found.baseline
+    >>> found = compare(load_table("breast-cancer"), models=["linear"], losses=["tangent"], splits=2, folds=2)
+    >>> [candidate.name for candidate in found.candidates], found.advised
     (['linear, bce', 'linear, tangent'], 'linear, bce')
 
-    Reference: [nadeau2003]
+    Reference: [bayle2020], [nadeau2003]
     """
     began = time.perf_counter()
     _check_options(compare, options)
+    splits = splits if seeds is None else seeds
+    if test not in TESTS:
+        raise unknown("test", test, TESTS)
+    if not 0 < margin < math.inf:
+        raise ValueError(f"margin must be a number above 0; got {margin!r}. It is a difference that does not matter.")
     goal, methods = check(metric, models, losses, rule=rule, device=device)
     table = data if isinstance(data, Table) else load_table(data, target, **options)
-    plan = Plan.make(table, goal, methods, seeds, folds, seed, rule)
+    plan = Plan.make(table, goal, methods, splits, folds, seed, rule)
     kept = None if folder is None else Folder(folder, say)
     if train:
         scores = parts.train(plan, table, device=device, folder=kept, jobs=jobs, tick=tick)
@@ -84,7 +104,7 @@ def compare(
         there = ((part, kept.read(part)) for part in plan.parts) if kept is not None else ()
         scores = ((part, found) for part, found in there if found is not None)
     y = table.y.astype(np.int64)
-    judged: dict[int, dict[Method, Judged]] = {k: {} for k in range(seeds)}
+    judged: dict[int, dict[Method, Judged]] = {k: {} for k in range(splits)}
     for part, found in scores:
         for loss, x in found.items():
             method = Method(part.model, loss)
@@ -96,7 +116,8 @@ def compare(
     version = torch.__version__.partition("+")[0]
     machine = f"{platform.machine()}, {torch.get_num_threads()} threads, torch {version}"
     seconds = time.perf_counter() - began
-    return compared(table, finished, list(whole.values()), seconds=seconds, machine=machine)
+    made: dict[str, Any] = {"seconds": seconds, "machine": machine}
+    return compared(table, finished, list(whole.values()), margin=margin, test=test, **made)
 
 
 def _check_options(call: Callable[..., Any], options: Mapping[str, Any]) -> None:
@@ -123,6 +144,7 @@ def fit(
     rule: str | None = None,
     seed: int = 0,
     device: str = "cpu",
+    force: bool = False,
     sha256: str = "",
     tick: Progress = lambda done, of: None,
     **options: Any,
@@ -130,10 +152,12 @@ def fit(
     """Train on all rows of a table, and cut where the out-of-fold rows say.
 
     - `data`: a `Table`, a data frame, a path, or the name of a set; `options` are those of `fbeta.data.load_table`.
-    - `models`, `losses`: what to train. Of several methods the one with the best out-of-fold score is kept.
+    - `models`, `losses`: what to train. Of several methods the simplest is kept whose out-of-fold score is within one
+      standard error of the best.
     - `comparison`: take the method it advises instead, with its metric, rule, folds and roles of columns unless others
       are given.
     - `folds`: 5, for calibration, cut and early stopping. `rule`: how the cut is chosen, "shrunk".
+    - `force`: fit even without a signal: where nothing is reliably better than calling all rows positive, or none.
     - `sha256`: of the file that the rows come from, to be kept in the model. `tick`: is told how far it is.
 
     >>> model = fit("breast-cancer", metric="fbeta:beta=2", models="linear", losses="tangent", folds=2)
@@ -143,7 +167,7 @@ def fit(
     began = time.perf_counter()
     _check_options(fit, options)
     if comparison is not None:
-        metric, models, losses, rule, folds = _asked(comparison, metric, models, losses, rule, folds)
+        metric, models, losses, rule, folds = _asked(comparison, metric, models, losses, rule, folds, force)
         options = comparison.reading(target=target, **options)
         target = options.pop("target")
     rule, folds = rule or "shrunk", folds or 5
@@ -155,11 +179,12 @@ def fit(
         if more := [column.name for column in table.columns if column.name in left]:
             raise ValueError(f"the comparison did not learn from {listed(more)}: leave it out of this table (drop=).")
     plan = Plan.whole(table, goal, methods, folds, seed, rule)
-    y, fold = table.y.astype(np.int64), plan.splits[0].fold
+    split, y = plan.splits[0], table.y.astype(np.int64)
+    inside, truth, fold = split.fold >= 0, y[split.held], split.fold[split.fold >= 0]
     scores = parts.train(plan, table, device=device, tick=tick)
     found = {Method(part.model, loss): x for part, of_part in scores for loss, x in of_part.items()}
-    held = {
-        method: known(held_score(found[method].inner, y, fold, found[method].calibration, goal, rule))
+    held: dict[Method, Calls] = {
+        method: [held_calls(found[method].inner[inside], truth, fold, found[method].calibration, goal, rule)]
         for method in methods
         if found[method].fitted is not None
     }
@@ -168,10 +193,13 @@ def fit(
             f"training diverged ({', '.join(m.name for m in methods)}): its scores are not finite; choose another "
             "model or loss."
         )
-    method = max(held, key=held.__getitem__)
+    inference = ByRows(goal, JudgedRows(y, table.group, [split.held], [0]), held=1 / folds)
+    method = chosen(inference, held, simplest_first(list(held)))
+    if comparison is None and not force:
+        _need_signal(inference, held, method)
     trained = found[method]
     assert trained.fitted is not None
-    decision = decision_for(trained.inner, y, trained.calibration, goal, rule)
+    decision = decision_for(trained.inner[inside], truth, trained.calibration, goal, rule)
     about = {
         "data": table.name,
         "sha256": sha256,
@@ -192,6 +220,21 @@ def fit(
     return Model(*trained.fitted, decision, goal, **named, model=method.model, loss=method.loss, provenance=about)
 
 
+def _need_signal(inference: ByRows, held: Mapping[Method, Calls], method: Method) -> None:
+    """Refuse to fit what out-of-fold rows do not tell from calling all rows positive, or none."""
+    y = inference.rows.y[inference.rows.tested[0]]
+    everything = better_constant(inference.metric, float(y.sum()), float(len(y) - y.sum()))
+    called = [np.full(len(y), everything)]
+    beside = judged_together([inference.difference(mine, called) for mine in held.values()])
+    if dict(zip(held, beside, strict=True))[method].word != BETTER:
+        scores = [f"{title(inference.metric)} {fixed(inference.score(x).mean)}" for x in (held[method], called)]
+        raise ValueError(
+            f"no signal: {method.name} has {scores[0]} on out-of-fold rows, which is not reliably better than "
+            f"{scores[1]} of calling {constant_name(everything)}: bring more rows or better columns, or fit all "
+            "the same (--force, force=True)."
+        )
+
+
 def digest_of_file(path: Path | str) -> str:
     """The SHA-256 of a file."""
     with open(path, "rb") as file:
@@ -199,7 +242,7 @@ def digest_of_file(path: Path | str) -> str:
 
 
 def _asked(
-    comparison: Comparison, metric: Any, models: Any, losses: Any, rule: str | None, folds: int | None
+    comparison: Comparison, metric: Any, models: Any, losses: Any, rule: str | None, folds: int | None, force: bool
 ) -> tuple[Any, str, str, str, int]:
     if models or losses:
         raise ValueError("a comparison says which method is fitted: leave models and losses out.")
@@ -207,6 +250,11 @@ def _asked(
         raise ValueError(
             f"the comparison is about {comparison.metric}, not {as_metric(metric)}: leave the metric out, or compare "
             "again."
+        )
+    if comparison.verdict == NO_SIGNAL and not force:
+        raise ValueError(
+            "the comparison found no signal, so nothing is fitted: bring more rows or better columns, or fit all "
+            "the same (--force, force=True)."
         )
     try:
         best = comparison.candidate(comparison.advised or comparison.winner)

@@ -182,10 +182,11 @@ class BoosterLearner(Learner):
         given = fit, engine.score, np.arange(len(y)), y
         if loss == "tangent":
             options: dict[str, Any] = {"rounds": self.iterations, "damping": self.damping, "start": start}
+            options["ordered"] = rows.ordered
             point = solve(*given, goal.metric, rows.fold, rows.weight, **options)
             found, delta, history = point.crossfit, point.delta, point.history
         else:
-            found, delta = cross_fit(*given, rows.fold, rows.weight), 0.5
+            found, delta = cross_fit(*given, rows.fold, rows.weight, ordered=rows.ordered), 0.5
         model = None
         if self.refit:
             engine.folds.clear()  # all rows need their room

@@ -39,11 +39,19 @@ class CrossFit(Generic[AnyModel]):
 
 
 def cross_fit(
-    fit: Fit[AnyModel], score: Score[AnyModel], X: Any, y: ArrayLike, folds: ArrayLike, weight: ArrayLike | None = None
+    fit: Fit[AnyModel],
+    score: Score[AnyModel],
+    X: Any,
+    y: ArrayLike,
+    folds: ArrayLike,
+    weight: ArrayLike | None = None,
+    *,
+    ordered: bool = False,
 ) -> CrossFit[AnyModel]:
     """Fit one model per fold on the other folds' rows, and score each row by the model that never saw it.
 
-    Rows of fold −1 are in every training part and get no score (NaN): ``[0, -1, -1, -1]`` is one hold-out.
+    Rows of fold −1 are in every training part and get no score (NaN): ``[0, -1, -1, -1]`` is one hold-out. Where folds
+    are `ordered`, as by time, a model learns from the folds before its own only.
 
     Shape: `X` has rows (array, sparse matrix or data frame), `y` ``(n,)`` or ``(n, K)``, `folds` and `weight` ``(n,)``.
 
@@ -65,7 +73,7 @@ def cross_fit(
     models: list[AnyModel] = []
     scores = np.empty(0)
     for name in names:
-        held, rest = np.flatnonzero(dealt == name), np.flatnonzero(dealt != name)
+        held, rest = np.flatnonzero(dealt == name), np.flatnonzero(dealt < name if ordered else dealt != name)
         model = fit(take(X, rest), labels[rest], None if w is None else w[rest])
         found = np.asarray(score(model, take(X, held)), dtype=np.float64)
         if found.shape[:1] != held.shape or not np.isfinite(found).all():

@@ -95,14 +95,15 @@ def solve(
     tolerance: float = 0.1,
     epsilon: float = 1e-4,
     prevalence: float | None = None,
+    ordered: bool = False,
 ) -> FixedPoint[AnyModel]:
     r"""Solve costs ↔ operating point for a learner that takes row weights, on out-of-fold rows.
 
     .. math:: \delta \leftarrow d\,\delta + (1 - d)\, \frac{c_0}{c_0 + c_1}\Big|_{\text{out-of-fold counts of models
               trained with } (\delta,\, 1 - \delta)}
 
-    - `fit`, `score`: as `cross_fit`; ``score >= boundary`` is the model's own decision (0 for logits and margins,
-      ½ for probabilities). The weights `fit` is handed are ``cost_weights(y, delta, weight)``.
+    - `fit`, `score`, `ordered`: as `cross_fit`; ``score >= boundary`` is the model's own decision (0 for logits and
+      margins, ½ for probabilities). The weights `fit` is handed are ``cost_weights(y, delta, weight)``.
     - `start`: the first δ; ½ is the plain learner. The first step is taken whole, as `start` knows nothing of the
       rows; later ones keep the share `damping` of the old δ, since for some metrics the plain iteration swings; with 0
       it is the alternating method.
@@ -144,7 +145,7 @@ def solve(
     delta = float(np.clip(start, epsilon, 1 - epsilon))
     history: list[Round] = []
     while True:
-        crossfit = cross_fit(fit, score, X, labels, folds, cost_weights(labels, delta, weight))
+        crossfit = cross_fit(fit, score, X, labels, folds, cost_weights(labels, delta, weight), ordered=ordered)
         held = crossfit.held
         seen = None if given is None else given[held]
         counts = Confusion.from_scores(crossfit.scores[held], labels[held], boundary, seen)

@@ -24,7 +24,7 @@ class Rows:
     """Rows to learn from, dealt to folds; a row of fold −1 is in every training part, and is never held out.
 
     `draw`: of the rows that a model may learn from, by number, those that it does, some of them several times; None is
-    each once.
+    each once. `ordered`: folds follow one another in time, and the model of a fold learns from those before it only.
 
     Shape: `X` ``(n, d)``, dense or sparse; `y` ``(n, K)`` of 0 and 1; `fold` ``(n,)``; `weight` ``(n,)`` or None.
 
@@ -38,11 +38,13 @@ class Rows:
     fold: NDArray[np.int64]
     weight: Array | None = None
     draw: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None
+    ordered: bool = False
 
     @property
     def parts(self) -> list[NDArray[np.int64]]:
         """The numbers of the rows that the model of all rows may learn from, and that of each fold."""
-        return [np.arange(len(self.y)), *(np.flatnonzero(self.fold != f) for f in range(self.folds))]
+        rest = (self.fold < f if self.ordered else self.fold != f for f in range(self.folds))
+        return [np.arange(len(self.y)), *map(np.flatnonzero, rest)]
 
     def times(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """How many times a model learns from each of the rows that it may learn from."""
@@ -67,9 +69,8 @@ class Rows:
         drawn = self.drawing(lambda numbers, y, weight: fit(take(self.X, numbers), y, weight))
         numbers = np.arange(len(self.y))
         given = numbers, self.y, self.fold, self.weight
-        return cross_fit(drawn, lambda model, at: score(model, take(self.X, at)), *given), drawn(
-            *given[:2], self.weight
-        )
+        found = cross_fit(drawn, lambda model, at: score(model, take(self.X, at)), *given, ordered=self.ordered)
+        return found, drawn(numbers, self.y, self.weight)
 
     def fitted(self, fit: "Fit[Scorer]") -> "Fitted":
         """What comes of fitting all rows, and all but each fold, to models that score rows when they are called."""

@@ -101,7 +101,7 @@ class Resampled(Learner):
         if weight is not None:  # a new row weighs what those it lies between do on average
             weight = np.append(weight, np.full(more, weight[y == rare].mean()))
         labels = np.append(rows.y, np.full((more, 1), rare, rows.y.dtype), axis=0)
-        return Rows(X, labels, np.append(rows.fold, np.full(more, -1)), weight, draw)
+        return Rows(X, labels, np.append(rows.fold, np.full(more, -1)), weight, draw, rows.ordered)
 
 
 def _repeated(sampler: str, numbers: NDArray[np.int64], y: NDArray[Any], seed: int) -> NDArray[np.int64]:

@@ -72,7 +72,7 @@ def roc(rows: MethodRows, sliders: Sliders, metric: Metric, prevalence: float, t
             continue
         fpr, tpr = row.pooled.fpr, row.pooled.tpr
         _mark(chart, row, (fpr, tpr), f" with its cuts: FPR {short(fpr, 3)}, TPR {short(tpr, 3)}")
-        if row.winner and fpr < right:
+        if row.advised and fpr < right:
             score = float(score_cells(metric, row.pooled))
             through = level_lines.level_line(metric, prevalence, score, right)
             note = f"{title} {fixed(score)}, as the chosen method"
@@ -176,5 +176,5 @@ def _line(chart: Chart, row: MethodRow, points: Iterable[Pair], note: str = "") 
 
 
 def _mark(chart: Chart, row: MethodRow, at: Pair, note: str, r: float | None = None) -> None:
-    size = r or (5 if row.winner else 4)
+    size = r or (5 if row.advised else 4)
     chart.marks.append(Mark(at, row.key.shape, row.key.mark, size, f"{row.name}{note}", row.index))

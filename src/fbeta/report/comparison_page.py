@@ -31,7 +31,7 @@ def page(comparison: Comparison, metric: Metric | Callable[..., Any] | None = No
     digits = method_rows.digits(rows)
     sliders = {row.index: made for row in rows if (made := charts.slider(row, own)) is not None}
     live = [row for row in rows if row.index in sliders]
-    chosen = next((row for row in live if row.winner), live[0] if live else None)
+    chosen = next((row for row in live if row.advised), live[0] if live else None)
     s = sliders[chosen.index] if chosen else None
     prevalence = s.positives / (s.positives + s.negatives) if s else math.nan
     tools = {"charts": charts, "draw": svg, "method_rows": method_rows, "numerals": numerals}
@@ -78,7 +78,7 @@ def _shown_first(rows: list[MethodRow]) -> set[int]:
     if len(rows) <= CROWD:
         return {row.index for row in rows}
     order = method_rows.ranked(rows)
-    named = [row for row in rows if row.winner or row.baseline]
+    named = [row for row in rows if row.advised or row.baseline]
     learned = charts.trained(order)  # of which the courses of training show at least some
     return {row.index for row in [*named, *order[: CROWD - 4], *learned[:2]]}
 

@@ -7,14 +7,14 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.text import Text
 
 from fbeta import numerals
-from fbeta.comparison.result import Comparison, Estimate
+from fbeta.comparison.result import Comparison, Estimate, NoSkill
 from fbeta.report import method_rows
 from fbeta.report.chart import Pair
 from fbeta.report.console import indented, plain, table
 from fbeta.report.method_rows import MethodRow
 
 #: Columns of numbers after the score and its interval.
-HEADS = ("at ½", "Δ baseline", "p", "Brier", "cut", "time")
+HEADS = ("at ½", "Δ baseline", "which is", "Brier", "cut", "time")
 
 
 def terminal(comparison: Comparison) -> RenderableType:
@@ -39,13 +39,14 @@ def terminal(comparison: Comparison) -> RenderableType:
     ]
     if not rows:
         return Group(*parts, plain(comparison.recommendation))
-    parts.append(_Methods(comparison.title, rows))
+    parts.append(_Methods(comparison.title, rows, comparison.constant))
     remarks = [Text.assemble(plain(r.name, "yellow"), plain(f": {r.remark}")) for r in rows if r.remark]
     if remarks:
         parts += ["", *map(indented, remarks)]
-    tests = method_rows.p_value_note(comparison)
-    note = f"{method_rows.protocol(comparison)}{f' p: {tests}.' if tests else ''}"
-    return Group(*parts, "", plain(comparison.recommendation, "bold"), plain(note, "dim"))
+    windows = method_rows.windows(comparison)
+    note = f"{method_rows.protocol(comparison)} {method_rows.tests(comparison)}".rstrip()
+    said = [plain(comparison.recommendation, "bold"), *map(plain, windows), plain(note, "dim")]
+    return Group(*parts, "", *said)
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class _Methods:
 
     title: str
     rows: list[MethodRow]
+    constant: NoSkill | None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         narrow = options.max_width < 96
@@ -66,20 +68,28 @@ class _Methods:
         for head in heads:
             made.add_column(head, justify="right", no_wrap=True)
         for row in self.rows:
-            style = "bold green" if row.winner else ""
+            style = "bold green" if row.advised else ""
             cells: tuple[RenderableType, ...] = (
                 numerals.fixed(row.candidate.at_half.mean, digits),
                 _difference(row, digits),
-                numerals.p_value(row.difference.p),
+                row.difference.word or numerals.NONE,
                 numerals.short(row.brier, 2, zeros=True),
                 numerals.cut(row.cut, 2),
                 numerals.duration(row.candidate.seconds),
             )
             made.add_row(
-                plain(row.name + " ★" * row.winner, style),
+                plain(row.name + " ★" * row.advised, style),
                 Text(numerals.fixed(row.candidate.score.mean, digits), style),
                 bar(row.candidate.score, scale, 11 if narrow else 17),
                 *(cell for head, cell in zip(HEADS, cells, strict=True) if head in heads),
+            )
+        if self.constant is not None:
+            score = self.constant.score
+            made.add_row(
+                plain(self.constant.name, "dim"),
+                numerals.fixed(score.mean, digits),
+                bar(score, scale, 11 if narrow else 17),
+                *[Text(numerals.NONE, "dim") for _ in heads],
             )
         yield made
 

@@ -26,7 +26,7 @@ class MethodRow:
     def __init__(self, comparison: Comparison, index: int, colour: int, shape: int) -> None:
         c = comparison.candidates[index]
         self.index, self.candidate, self.name = index, c, c.name
-        self.winner, self.baseline = c.name == comparison.winner, c.name == comparison.baseline
+        self.advised, self.baseline = c.name == comparison.advised, c.name == comparison.baseline
         unsaid = [part for part in (c.model, c.loss) if part.lower() not in c.name.lower()]
         self.detail = " · ".join(unsaid + [f"{c.rule} cut"] * bool(c.rule))
         bad = [o.collapse for o in c.outcomes if o.collapse]
@@ -39,7 +39,7 @@ class MethodRow:
         self.held = c.epochs.held or c.epochs.score
         pooled = Confusion(*(sum(getattr(o, cell) for o in c.outcomes) for cell in ("tp", "fp", "fn", "tn")))
         self.pooled = pooled if pooled.positives and pooled.negatives else None
-        self.colour, look = f"c{colour}", f"c{colour}{' best' * self.winner}"
+        self.colour, look = f"c{colour}", f"c{colour}{' best' * self.advised}"
         self.key = Key(c.name, f"s d{shape} {look}", f"p {look}", shape)
 
 
@@ -76,16 +76,27 @@ def scale(rows: Sequence[MethodRow], *columns: str, also: float = math.nan) -> P
     return window([also, *(end for bar in bars for end in (bar.low, bar.mean, bar.high))], 0.1)
 
 
-def p_value_note(comparison: Comparison) -> str:
-    """The names of the tests behind the p values, and what to expect of so many."""
-    found = [c.difference.test for c in comparison.candidates if c.difference]
-    named = ", ".join(dict.fromkeys(found))
-    if len(found) < 2:
-        return named
-    return (
-        f"{named}, one per method and not adjusted: if no method differed, {0.05 * len(found):.2g} of {len(found)} "
-        "tests would fall below 0.05 by chance"
-    )
+def tests(comparison: Comparison) -> str:
+    """How differences were tested, what their words mean, and what this table could show."""
+    found = [c.difference for c in comparison.candidates if c.difference]
+    if not found:
+        return ""
+    named = numerals.series(list(dict.fromkeys(d.test for d in found)))
+    adjusted = f", adjusted for {len(found)} of them (Holm)" if len(found) > 1 else ""
+    sentences = [f"Differences are tested by the {named}{adjusted}; equivalent: surely within ±{comparison.margin:g}."]
+    if math.isfinite(comparison.detectable):
+        shown = numerals.short(comparison.detectable, 2)
+        sentences.append(f"The smallest difference that this table would show four times in five is about {shown}.")
+    return " ".join(sentences)
+
+
+def windows(comparison: Comparison) -> list[str]:
+    """By time, what each test window says by itself: the advised method, and the baseline."""
+    if comparison.table.time is None:
+        return []
+    shown = dict.fromkeys(name for name in (comparison.advised, comparison.baseline) if name)
+    scores = {name: [numerals.fixed(o.score) for o in comparison.candidate(name).outcomes] for name in shown}
+    return [f"Test windows, oldest first, {name}: {', '.join(each)}." for name, each in scores.items()]
 
 
 def protocol(comparison: Comparison) -> str:
