@@ -20,9 +20,9 @@ from fbeta.learners.crossfit import Array
 from fbeta.metrics import Confusion
 from fbeta.sealed import in_short
 from fbeta.tables import TableError, stream
-from fbeta.tables.columns import cleaned, readable
 from fbeta.tables.formats import stamp
-from fbeta.tables.values import class_name
+from fbeta.tables.parsing import cleaned, readable
+from fbeta.tables.values import class_names
 from fbeta.writing import OutputError, buffered, check_output, is_device, nameless, naming, replacing
 
 #: Endings of outputs, and how pieces of a table become one file of each.
@@ -158,8 +158,11 @@ def _truth(model: Model, column: pl.Series, source: str | Path) -> Array:
     if not readable(column.dtype):
         raise TableError(f"{source}: the target {model.target!r} is of type {column.dtype}: leave --score out.")
     text = pl.select(cleaned(pl.lit(column.alias("truth")), column.dtype).cast(pl.String)).to_series()
-    known = {value: class_name(value) for value in text.drop_nulls().unique()}
-    strange = sorted(set(known.values()) - {model.positive, *model.negative})
+    classes = (model.positive, *model.negative)
+    names = class_names([*text.drop_nulls().unique(), *classes])
+    own = {names[name]: name for name in classes}
+    known = {value: own.get(names[value], value) for value in text.drop_nulls().unique()}
+    strange = sorted(set(known.values()) - {*classes})
     if strange:
         raise TableError(
             f"{source}: the target {model.target!r} is {strange[0]!r} in some row, which is none of the classes "

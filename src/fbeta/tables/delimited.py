@@ -28,6 +28,8 @@ _LETTER = re.compile(
     rb"[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xed[\x80-\x9f][\x80-\xbf]"
     rb"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}"
 )
+#: A number with one sign that may be of thousands or of decimals.
+THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2}[.,][0-9]{3}")
 #: Beginnings of files that people take for tables.
 _FOREIGN = {
     b"PK\x03\x04": "an Excel workbook or a zip archive: save its sheet as CSV",
@@ -199,9 +201,11 @@ def _names(header: tuple[str, ...], path: Path, asked: str | None) -> tuple[str,
 
 
 def _decimal(delimiter: str, sample: Iterable[tuple[str, ...]]) -> str:
-    """A comma where fields like 1,5 stand and none like 1.5."""
+    """A comma where more fields are like 1,5 than like 1.5; 1.234 and 1,234 decide if there are no others."""
     if delimiter == ",":
         return "."
     cells = [cell.strip() for row in sample for cell in row if "," in cell or "." in cell]
-    commas = sum(cell.count(",") == 1 and is_number(cell.replace(",", ".")) for cell in cells)
-    return "," if commas > sum(map(is_number, cells)) else "."
+    dots = list(filter(is_number, cells))
+    commas = [cell for cell in cells if cell.count(",") == 1 and is_number(cell.replace(",", "."))]
+    clear = [sum(THOUSANDS.fullmatch(cell) is None for cell in found) for found in (commas, dots)]
+    return "," if (clear[0] - clear[1] or len(commas) - len(dots)) > 0 else "."

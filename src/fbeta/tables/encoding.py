@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from fbeta.plain_data import from_plain
 from fbeta.sealed import in_short
-from fbeta.tables.columns import LEVELS, Column, is_text
+from fbeta.tables.columns import LEVELS, Column
 from fbeta.tables.errors import TableError, listed
 from fbeta.tables.formats import columns_of
+from fbeta.tables.parsing import is_text
 
 #: What is read off a date; the hour only where dates have one.
 _DATE = ("seconds", "year", "month", "weekday", "hour")

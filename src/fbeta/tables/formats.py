@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from fbeta.sealed import DAMAGED, in_short
 from fbeta.spelling import did_you_mean
 from fbeta.tables.claims import checked_arrow, checked_parquet
-from fbeta.tables.delimited import CHUNK, Copy, Delimited, chunks, inspect
+from fbeta.tables.delimited import CHUNK, THOUSANDS, Copy, Delimited, chunks, inspect
 from fbeta.tables.errors import TableError, absent, listed
 from fbeta.tables.values import MISSING, is_number
 from fbeta.writing import is_stdout, nameless
@@ -222,7 +222,9 @@ def _scan(file: Delimited, schema: dict[str, Any], missing: Collection[str] = ()
 
 def _numbers(file: Delimited) -> set[str]:
     """Columns whose first values are all numbers that the reader can take as they stand."""
-    columns = itertools.zip_longest(file.names, *file.sample[:_GUESS], fillvalue="")
+    columns: Iterable[tuple[str, ...]] = itertools.zip_longest(file.names, *file.sample[:_GUESS], fillvalue="")
+    if file.decimal == ",":  # then 1.234 may be written for 1234
+        columns = (column for column in columns if not any(map(THOUSANDS.fullmatch, column[1:])))
     return {name for name, *cells in columns if all(cell in MISSING or is_number(cell) for cell in cells)}
 
 

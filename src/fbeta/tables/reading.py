@@ -9,10 +9,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fbeta.tables.columns import LEVELS, Column, Facts, cleaned, infer, profile, read_columns, readable
+from fbeta.tables.columns import LEVELS, Column, read_columns
 from fbeta.tables.errors import LISTED, TableError, listed
 from fbeta.tables.folds import dense, joined
 from fbeta.tables.formats import READER_ERRORS, OpenTable, col, cols, columns_of, need_column, opened, pieces, unused
+from fbeta.tables.parsing import cleaned, readable
+from fbeta.tables.profile import Facts, amounts_notes, infer, profile
 from fbeta.tables.table import Roles, Table
 from fbeta.tables.target import Classes, choose_classes
 
@@ -186,6 +188,8 @@ def _columns(source: OpenTable, roles: Roles, facts: Mapping[str, Facts], notes:
                     f"{name!r} has about {found.distinct:,} values: the {LEVELS} most frequent count, "
                     "the others are one."
                 )
+    used = {column.name for column in columns if column.kind == "number"}
+    notes += amounts_notes({name: found for name, found in facts.items() if name in used})
     given = {roles.target, roles.group, roles.time}
     strange = [n for n, t in source.dtypes.items() if n not in facts and n not in given and not readable(t)]
     for names, why in (
