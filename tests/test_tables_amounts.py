@@ -158,7 +158,7 @@ def test_words_are_one_in_categories(tmp_path):
     assert table.columns[0] == Column("x", "category", "one spelling")
     (note,) = (note for note in table.notes if "spells" in note)
     assert note == "'x' spells words in several ways ('YES', 'Yes', 'no', 'yes'): yes, Yes and YES are one."
-    (path := tmp_path / "new.csv").write_text("x,z\nyEs,1\n")
+    (path := tmp_path / "new.csv").write_text("x,z\nYES,1\n")
     assert next(stream(path, table.columns))[0]["x"].to_list() == ["yes"]
     assert not [note for note in table_of(["yes", "no", "maybe", "no"]).notes if "spells" in note]
 

@@ -30,9 +30,8 @@ def cleaned(raw: pl.Expr, dtype: Any) -> pl.Expr:
 
 
 def one_spelling(text: pl.Expr) -> pl.Expr:
-    """Texts, but yes, no, true and false in small letters, however they are written."""
-    lower = text.str.to_lowercase()
-    return pl.when(lower.is_in(WORDS)).then(lower).otherwise(text)
+    """Texts, but yes, no, true and false in small letters, where they are written as usual."""
+    return pl.when(text.is_in(WORDS)).then(text.str.to_lowercase()).otherwise(text)
 
 
 def parsed(raw: pl.Expr, dtype: Any, decimal: str, how: str = "") -> pl.Expr:

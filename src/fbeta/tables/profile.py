@@ -26,7 +26,8 @@ _SAMPLE = 2_000
 class Facts:
     """What one pass over a column found; `low` and `high` are of its values, texts in alphabetical order.
 
-    `words` are spellings of yes, no, true and false; `written` says how amounts are, `units` which several they have.
+    Of the `spelt` values, which are yes, no, true or false, `words` are the spellings; `written` says how amounts are,
+    `units` are the several that they have.
     """
 
     rows: int
@@ -41,6 +42,7 @@ class Facts:
     booleans: int = 0
     dates: Mapping[str, int] = field(default_factory=dict)
     odd: tuple[str, ...] = ()
+    spelt: int = 0
     words: tuple[str, ...] = ()
     written: Written | None = None
     units: tuple[str, ...] = ()
@@ -94,7 +96,7 @@ _FACTS: Mapping[str, Mapping[str, Callable[[pl.Expr], pl.Expr]]] = {
     },
     "value": {"present": pl.Expr.count, "low": pl.Expr.min, "high": pl.Expr.max},
     "text": {"distinct": pl.Expr.approx_n_unique},
-    "word": {"words": lambda word: word.drop_nulls().unique().sort()},
+    "word": {"spelt": pl.Expr.count},
     "boolean": {"booleans": pl.Expr.count},
 }
 
@@ -114,6 +116,7 @@ def profile(source: OpenTable, names: Collection[str]) -> dict[str, Facts]:
         sheets |= _facts(source, some, dtype, also)
     facts = {name: sheets[name] for name in names if name in sheets}
     facts |= _with_amounts(source, facts)
+    facts |= _with_words(source, facts)
     return facts | _with_odd_texts(source, facts)
 
 
@@ -128,7 +131,7 @@ def _facts(
         views["value"] = cleaned(raw, dtype)
     if is_text(dtype):
         views["text"] = views["value"]
-        views["word"] = pl.when(views["value"].str.to_lowercase().is_in(WORDS)).then(views["value"])
+        views["word"] = pl.when(views["value"].is_in(WORDS)).then(views["value"])
     views |= {view: boolean(raw) if view == "boolean" else date(raw, dtype, view) for view in also}
     facts = [
         aggregate(pl.col(view)).alias(fact)
@@ -141,7 +144,7 @@ def _facts(
         dates = {form: sheet.pop(form) for form in also if form in FORMATS}
         if "present" not in sheet:  # in a column of numbers only a number is a value
             sheet["present"] = sheet["numbers"] + sheet["infinite"]
-        sheets[name] = Facts(dates=dates, words=tuple(sheet.pop("words", ())), **sheet)
+        sheets[name] = Facts(dates=dates, **sheet)
     return {name: sheets.get(name) or Facts(0, 0) for name in names}
 
 
@@ -170,6 +173,18 @@ def _with_amounts(source: OpenTable, facts: Mapping[str, Facts]) -> dict[str, Fa
             if sheet.numeric and (more > 0 or (comma and not more and found[name].dotted)):
                 sheets[name] = replace(sheet, written=found[name])
     return sheets
+
+
+def _with_words(source: OpenTable, facts: Mapping[str, Facts]) -> dict[str, Facts]:
+    """The facts on columns of text in which yes, no, true or false stand among others, and how they are spelled."""
+    names = [name for name, found in facts.items() if found.spelt and found.booleans < found.present]
+    if not names:
+        return {}
+    stack = streamed_stack(source.frame.select(cols(names).cast(pl.String)), names)
+    text = cleaned(pl.col("value"), pl.String())
+    words = stack.select("name", text.alias("value")).filter(pl.col("value").is_in(WORDS)).unique()
+    sheets = _by_name(words, pl.col("value").sort())
+    return {name: replace(facts[name], words=tuple(sheet["value"])) for name, sheet in sheets.items()}
 
 
 def _with_odd_texts(source: OpenTable, facts: Mapping[str, Facts]) -> dict[str, Facts]:

@@ -8,8 +8,8 @@ from decimal import Decimal
 _NONE = "na NA Na n/a N/A nan NAN NaN Nan null NULL Null ? <na> <NA> <null> <NULL> #n/a #N/A"
 MISSING = ("", *_NONE.split())
 TRUE, FALSE = ("true", "yes", "t", "y"), ("false", "no", "f", "n")
-#: Those that mean the same in any letters, whatever stands beside them; a T may be a base, an N a direction.
-WORDS = ("true", "yes", "false", "no")
+#: Those that mean the same whatever stands beside them, as usually written; a T may be a base, an N a direction.
+WORDS = tuple(spelt for word in ("true", "yes", "false", "no") for spelt in (word, word.title(), word.upper()))
 #: Finite numbers as polars reads them, too. Python's float() takes more: 1_000, digits of other scripts, "nan".
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
 
