@@ -59,6 +59,7 @@ def load_table(
     time: str | None = None,
     drop: Sequence[str] = (),
     delimiter: str | None = None,
+    sheet: str | None = None,
     duplicates: bool = True,
 ) -> Table:
     """Read a table: a file by its path (see `tables.read_table`), a set by its name, or a data frame in memory.
@@ -75,9 +76,9 @@ def load_table(
     except ImportError as error:  # images do not need polars, tables do
         raise DataError(str(error)) from error
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
-    options: dict[str, Any] = {"group": group, "time": time, "drop": dropped, "delimiter": delimiter}
+    options: dict[str, Any] = {"group": group, "time": time, "drop": dropped, "delimiter": delimiter, "sheet": sheet}
     if hasattr(source, "columns"):
-        del options["delimiter"]
+        del options["delimiter"], options["sheet"]
         return read_frame(source, target or "", positive, duplicates=duplicates, **options)
     if is_path(source):
         if target is None:
@@ -89,7 +90,7 @@ def load_table(
     else:
         table = dataset.load(duplicates=duplicates)
     own = table.roles
-    held = {"group": own.group, "time": own.time, "drop": own.dropped, "delimiter": None}
+    held = {"group": own.group, "time": own.time, "drop": own.dropped, "delimiter": None, "sheet": None}
     if given := [option for option, asked in options.items() if asked and asked != held[option]]:
         raise TableError(f"{source} has its own columns and split: leave {', '.join(given)} out.")
     if target not in (None, own.target):

@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -32,6 +32,8 @@ SINKS: dict[str, Callable[[pl.LazyFrame, Path], Any]] = {
     ".feather": pl.LazyFrame.sink_ipc,
 }
 TEXT = (".csv", ".tsv", "")
+#: The delimiter of a text file, the sheet of a workbook, where these are not to be found out.
+Layout = Mapping[str, str | None]
 PROBABILITY, DECISION = "probability", "decision"
 
 
@@ -63,6 +65,7 @@ def predict(
     score: bool = False,
     adapt: bool | float = False,
     delimiter: str | None = None,
+    sheet: str | None = None,
     tick: Callable[[int], None] = lambda rows: None,
 ) -> Predicted:
     """Write the probability and the decision of every row of a table, in its order, and the columns in `keep` before.
@@ -90,12 +93,13 @@ def predict(
         if to.suffix.casefold() not in (*SINKS, *TEXT):
             raise OutputError(f"cannot write {to}: end its name in {', '.join([*TEXT[:2], *SINKS])}.")
         check_output(to, source if is_path(source) else None)
+    layout = {"delimiter": delimiter, "sheet": sheet}
     population, before = None, stamp(source)
     if adapt is not False:
-        model = _adapted(model, source, adapt, new, delimiter)
+        model = _adapted(model, source, adapt, new, layout)
         (population,) = model.decision.prevalences
     notes: list[str] = []
-    pieces = _pieces(model, source, tuple(dict.fromkeys(keep)), score, delimiter, notes.append)
+    pieces = _pieces(model, source, tuple(dict.fromkeys(keep)), score, layout, notes.append)
     with contextlib.closing(pieces), naming(to or "the standard output"), _writer(to) as write:
         rows, positives, counts = 0, 0, np.zeros(4)
         for features, kept, truth in pieces:
@@ -114,7 +118,7 @@ def predict(
     return Predicted(rows, positives, matrix, tuple(notes), population)
 
 
-def _adapted(model: Model, source: str | Path, adapt: bool | float, new: New, delimiter: str | None) -> Model:
+def _adapted(model: Model, source: str | Path, adapt: bool | float, new: New, layout: Layout) -> Model:
     """The model for the share of positives of some rows; all that is kept of them is a sketch of probabilities."""
     if adapt is not True:
         return replace(model, decision=model.decision.adapt(at_prevalence=adapt))
@@ -122,19 +126,14 @@ def _adapted(model: Model, source: str | Path, adapt: bool | float, new: New, de
         what = "the standard input" if str(source) == "-" else f"the pipe {source}"
         raise TableError(f"adapting reads the rows twice, which {what} does not allow: name a file.")
     sketch = Sketch()
-    with contextlib.closing(_pieces(model, source, (), False, delimiter, lambda note: None)) as pieces:
+    with contextlib.closing(_pieces(model, source, (), False, layout, lambda note: None)) as pieces:
         for features, _, _ in pieces:
             sketch = sketch.add(model.of_features(features, new))
     return replace(model, decision=model.decision.adapt(sketch))
 
 
 def _pieces(
-    model: Model,
-    source: str | Path,
-    keep: tuple[str, ...],
-    score: bool,
-    delimiter: str | None,
-    tell: Callable[[str], None],
+    model: Model, source: str | Path, keep: tuple[str, ...], score: bool, layout: Layout, tell: Callable[[str], None]
 ) -> Generator[tuple[pl.DataFrame, pl.DataFrame, Any]]:
     """Typed features, kept columns, and whether each row is positive (NaN: it does not say), where that is asked."""
     if not is_path(source):
@@ -148,7 +147,7 @@ def _pieces(
         yield table.features, table.features[:, list(keep)], table.y.astype(float) if score else None
         return
     wanted = dict.fromkeys([*keep, *([model.target] if score else [])])
-    how: dict[str, Any] = {"keep": list(wanted), "delimiter": delimiter, "tell": tell}
+    how: dict[str, Any] = {"keep": list(wanted), "tell": tell, **layout}
     with contextlib.closing(stream(source, model.columns, **how)) as pieces:
         for features, held in pieces:
             yield features, held[:, list(keep)], _truth(model, held[model.target], source) if score else None

@@ -27,6 +27,7 @@ def compare(
     group: p.Group = None,
     time: p.Time = None,
     drop: p.Drop = None,
+    sheet: p.Sheet = None,
     seed: p.Seed = 0,
     device: p.Device = "cpu",
     jobs: Annotated[
@@ -57,7 +58,8 @@ def compare(
         asked |= {"models": p.names(models), "losses": p.names(losses)}
         comparison.check(**asked)
         console = Console(stderr=as_json)
-        table = p.table(source, target=target, positive=positive, drop=p.columns(drop), group=group, time=time)
+        roles: dict[str, Any] = {"target": target, "positive": positive, "group": group, "time": time}
+        table = p.table(source, **roles, drop=p.columns(drop), sheet=sheet)
         p.notes(console, table.notes)
         with progress("training", "epochs") as tick:
             folder = results or usual_folder(table)

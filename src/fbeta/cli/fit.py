@@ -27,6 +27,7 @@ def fit(
     group: p.Group = None,
     time: p.Time = None,
     drop: p.Drop = None,
+    sheet: p.Sheet = None,
     seed: p.Seed = 0,
     device: p.Device = "cpu",
     force: p.Force = False,
@@ -49,7 +50,7 @@ def fit(
             if source is None and was.name != p.DEMO:
                 raise ValueError(f"{origin} is about {was.name}: name that table before --from.")
         roles = {"target": target, "positive": positive, "drop": p.columns(drop), "group": group, "time": time}
-        table = p.table(source, **(roles if found is None else found.reading(**roles)))
+        table = p.table(source, **(roles if found is None else found.reading(**roles)), sheet=sheet)
         p.notes(Console(stderr=as_json), [*table.notes, *(found.told_of(table) if found else ())])
         how: dict[str, Any] = {"folds": folds, "rule": rule, "seed": seed, "force": force}
         model = p.fitted(table, out, metric=metric, comparison=found, **asked, **how)

@@ -146,6 +146,8 @@ Time = Annotated[
     str | None, typer.Option(help="A column of times: compare learns from the past only; fit leaves it out.")
 ]
 Drop = Annotated[list[str] | None, typer.Option(help="Leave out columns, separated by commas; may be repeated.")]
+_SHEET = "The sheet of an Excel workbook; the first if not given."
+Sheet = Annotated[str | None, typer.Option(metavar="NAME", help=_SHEET)]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
 RULE = "How cuts are chosen, such as shrunk or exact; an unknown name lists all."

@@ -32,8 +32,7 @@ _LETTER = re.compile(
 THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2}[.,][0-9]{3}")
 #: Beginnings of files that people take for tables.
 _FOREIGN = {
-    b"PK\x03\x04": "an Excel workbook or a zip archive: save its sheet as CSV",
-    b"\xd0\xcf\x11\xe0": "an old Excel workbook: save its sheet as CSV",
+    b"PK\x03\x04": "a damaged Excel workbook or a zip archive: save its sheet as CSV",
     b"%PDF": "a PDF: export the table as CSV",
     b"SQLite format 3": "an SQLite data base: export its table as CSV",
     b"BZh": "compressed by bzip2: unpack it, or use gzip",
@@ -55,8 +54,8 @@ class Delimited(NamedTuple):
     notes: tuple[str, ...]
 
 
-def inspect(path: Path, plain: Path, copy: Copy, delimiter: str | None = None) -> Delimited:
-    """Look at a text file, plain or gzip, that lies at `plain`; what is not plain UTF-8 is copied as such."""
+def unpacked(path: Path, plain: Path, copy: Copy) -> tuple[Path, list[str]]:
+    """A text file, plain or gzip, as plain UTF-8 with line ends, and notes; what is not that yet is copied as such."""
     notes: list[str] = []
     if next(chunks(plain), b"").startswith(b"\x1f\x8b"):
         try:
@@ -64,7 +63,11 @@ def inspect(path: Path, plain: Path, copy: Copy, delimiter: str | None = None) -
                 plain = copy(iter(lambda: packed.read(CHUNK), b""))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise TableError(f"{path} is truncated or damaged gzip: copy or export it again.") from error
-    plain = _with_line_ends(_as_utf8(plain, copy, path, notes), copy, path, notes)
+    return _with_line_ends(_as_utf8(plain, copy, path, notes), copy, path, notes), notes
+
+
+def inspect(path: Path, plain: Path, delimiter: str | None, notes: list[str]) -> Delimited:
+    """Look at the text of a file that lies at `plain`."""
     with open(plain, encoding="utf-8-sig", newline="") as stream:
         text, whole = "", False
         while text.count("\n") < 2 and not whole and len(text) < _HEADER:

@@ -31,14 +31,16 @@ def read_table(
     time: str | None = None,
     drop: Sequence[str] = (),
     delimiter: str | None = None,
+    sheet: str | None = None,
     duplicates: bool = True,
     name: str | None = None,
 ) -> Table:
-    """Read a table of CSV, TSV (also .gz), Parquet, Arrow, Feather or NPZ, with its target as 0 and 1.
+    """Read a table of CSV, TSV, JSON lines (also .gz), Excel, Parquet, Arrow, Feather or NPZ, its target as 0 and 1.
 
     `positive` is the value of the target that counts as 1, else the rarer one. Rows equal in the column `group`
     stay together in a split, and so do rows of equal features unless `duplicates` is False; `time` makes a split
-    train on earlier rows. Neither column is learnt from, nor are those in `drop`. What was done is in `notes`.
+    train on earlier rows. Neither column is learnt from, nor are those in `drop`. `sheet` is one of a workbook, else
+    the first. What was done is in `notes`.
 
     Shape: N is the number of rows that have a target.
 
@@ -53,7 +55,7 @@ def read_table(
     "positive is fraud 'yes', the rarer value: 1 of 3 rows."
     """
     roles = Roles(target, group=group, time=time, dropped=(drop,) if isinstance(drop, str) else tuple(drop))
-    with opened(path, delimiter, [name for name in (target, group) if name is not None]) as source:
+    with opened(path, delimiter, [name for name in (target, group) if name is not None], sheet) as source:
         table = _table(source, roles, positive, duplicates, name or source.path.name)
     return replace(table, source=str(path))
 

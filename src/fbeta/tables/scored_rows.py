@@ -26,11 +26,16 @@ class ScoredRows(NamedTuple):
 
 
 def read_scores(
-    path: str | Path, target: str, score: str, positive: str | None = None, weight: str | None = None
+    path: str | Path,
+    target: str,
+    score: str,
+    positive: str | None = None,
+    weight: str | None = None,
+    sheet: str | None = None,
 ) -> ScoredRows:
     """Read a column of scores and a target of two classes; a score that is no finite number is a TableError."""
     wanted = [name for name in (score, weight) if name is not None]
-    with opened(path) as source:
+    with opened(path, sheet=sheet) as source:
         for what, name in (("target", target), ("score", score), ("weight", weight)):
             need_column(source, [name], f"{what} column")
         if len({target, *wanted}) < 1 + len(wanted):

@@ -22,6 +22,7 @@ def stream(
     rows: int = PIECE,
     keep: Sequence[str] = (),
     delimiter: str | None = None,
+    sheet: str | None = None,
     tell: Callable[[str], None] = lambda note: None,
 ) -> Generator[tuple[pl.DataFrame, pl.DataFrame]]:
     """Read a table in pieces: its features, typed as `columns` say, and the columns in `keep` as they stand.
@@ -36,7 +37,7 @@ def stream(
     ...         features["amount"].to_list(), kept["id"].to_list()
     ([1.5, None], ['x', 'y'])
     """
-    with opened(path, delimiter) as source:
+    with opened(path, delimiter, sheet=sheet) as source:
         source = source.as_text()
         _check(source, columns, keep)
         for note in source.notes:
