@@ -14,7 +14,7 @@ import pytest
 from fbeta import data
 from fbeta.tables import Column, Roles, TableError, delimited, read_frame, read_table, stream
 from fbeta.tables.errors import listed
-from fbeta.tables.reading import leaks
+from fbeta.tables.leaks import leaks
 from fbeta.tables.scored_rows import read_scores
 from fbeta.tables.table import digest
 from fbeta.tables.target import choose_classes, rarer_class

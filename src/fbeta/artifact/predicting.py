@@ -21,6 +21,7 @@ from fbeta.metrics import Confusion
 from fbeta.sealed import in_short
 from fbeta.tables import TableError, stream
 from fbeta.tables.formats import stamp
+from fbeta.tables.new_rows import NewRows
 from fbeta.tables.parsing import cleaned, readable
 from fbeta.tables.values import class_names
 from fbeta.writing import OutputError, buffered, check_output, is_device, nameless, naming, replacing
@@ -101,9 +102,10 @@ def predict(
     notes: list[str] = []
     pieces = _pieces(model, source, tuple(dict.fromkeys(keep)), score, layout, notes.append)
     with contextlib.closing(pieces), naming(to or "the standard output"), _writer(to) as write:
-        rows, positives, counts = 0, 0, np.zeros(4)
+        rows, positives, counts, seen = 0, 0, np.zeros(4), NewRows(model.encoder)
         for features, kept, truth in pieces:
             p = model.of_features(features, new)
+            seen.add(features)
             called = model.cut.decide(p) if cut is None else p >= cut
             names = pl.Series(DECISION, model.labels, pl.String).gather(called.astype(np.int64))
             write(pl.DataFrame([*kept.get_columns(), pl.Series(PROBABILITY, p), names]))
@@ -115,7 +117,7 @@ def predict(
         if adapt is True and stamp(source) != before:
             raise TableError(f"{source} was changed between its two readings: predict it again when it stays as it is.")
     matrix = Confusion(*counts.tolist()) if score else None
-    return Predicted(rows, positives, matrix, tuple(notes), population)
+    return Predicted(rows, positives, matrix, (*notes, *seen.notes()), population)
 
 
 def _adapted(model: Model, source: str | Path, adapt: bool | float, new: New, layout: Layout) -> Model:

@@ -42,7 +42,7 @@ class Scaled:
     @classmethod
     def fit(cls, name: str, series: pl.Series, part: str = "") -> Self:
         """Learn the median, and the mean and deviation with missing values filled."""
-        values = _numbers(series, part)
+        values = numbers(series, part)
         lost = np.isnan(values)
         if lost.all():
             return cls(name, part, 0.0, 0.0, 1.0, False, flat=True)
@@ -54,7 +54,7 @@ class Scaled:
 
     def encode(self, series: pl.Series, out: NDArray[np.float32], new: str) -> None:
         """Write the features of some rows."""
-        values = _numbers(series, self.part)
+        values = numbers(series, self.part)
         lost = np.isnan(values)
         if not self.flat:
             values[lost] = self.fill
@@ -246,7 +246,7 @@ def _fit(series: pl.Series, column: Column, levels: int) -> list[Scaled | OneHot
     return [first, *more] if first.features else []
 
 
-def _numbers(series: pl.Series, part: str) -> NDArray[np.float64]:
+def numbers(series: pl.Series, part: str) -> NDArray[np.float64]:
     """A column's numbers, or a part of its dates; missing ones as NaN."""
     if part == "seconds":
         series = series.dt.epoch("us") / 1e6

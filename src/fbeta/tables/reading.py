@@ -10,16 +10,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fbeta.tables.columns import LEVELS, Column, read_columns
+from fbeta.tables.drift import drift_notes
 from fbeta.tables.errors import LISTED, TableError, listed
 from fbeta.tables.folds import dense, joined
 from fbeta.tables.formats import READER_ERRORS, OpenTable, col, cols, columns_of, need_column, opened, pieces, unused
+from fbeta.tables.leaks import leak_notes
 from fbeta.tables.parsing import cleaned, readable
 from fbeta.tables.profile import Facts, amounts_notes, infer, profile
 from fbeta.tables.table import Roles, Table
 from fbeta.tables.target import Classes, choose_classes
-
-#: With fewer rows of a class than this, columns tell the classes apart by chance.
-_ENOUGH = 5
 
 
 def read_table(
@@ -110,15 +109,12 @@ def _table(source: OpenTable, roles: Roles, positive: str | None, duplicates: bo
         raise TableError(f"{source.path} has no column to learn from: {' '.join(notes[1:]) or 'add features.'}")
     frame = frame[:, [column.name for column in columns]]
     _say_missing(frame, notes)
-    if found := leaks(frame, target):
-        which = "one column is" if len(found) == 1 else f"each of {len(found)} columns is"
-        notes.append(
-            f"{which} enough to tell the classes apart in every row: {listed(found)}; leave out (--drop) what is not "
-            "known yet when you predict."
-        )
+    notes += leak_notes(frame, target)
     if time is not None and (missing := time.null_count()):
         raise TableError(f"{roles.time!r} is missing in {missing:,} of {len(time):,} rows: fill it, or leave them out.")
     times = None if time is None else time.to_numpy().astype(np.float64)
+    if times is not None:
+        notes += drift_notes(frame, times)
     groups = _groups(frame, target, group, roles, duplicates, notes)
     roles = replace(roles, positive=classes.positive, negative=classes.negative)
     return Table(name, frame, tuple(columns), target, roles, groups, times, tuple(notes))
@@ -266,23 +262,3 @@ def _groups(
         notes.append(f"rows without a value of {roles.group!r} are groups of their own: {int(alone.sum()):,}.")
     ids = np.where(alone, codes.max(initial=0) + 1 + np.arange(len(codes)), codes)
     return joined(dense(ids), own) if duplicates else dense(ids)
-
-
-def leaks(features: pl.DataFrame, y: NDArray[np.int8]) -> list[str]:
-    """The columns of which each alone tells the classes apart in every row, a missing value being one more value."""
-    fewest = int(np.bincount(y, minlength=2).min())
-    if fewest < _ENOUGH:
-        return []
-    one, other = (columns_of(features.filter(y == label)) for label in (0, 1))
-    return [name for name in one if _apart(one[name], other[name], fewest)]
-
-
-def _apart(one: pl.Series, other: pl.Series, fewest: int) -> bool:
-    if one.null_count() and other.null_count():
-        return False
-    if one.dtype.is_numeric() or one.dtype.is_temporal():
-        low, high, least, most = one.min(), one.max(), other.min(), other.max()
-        return low is None or least is None or bool(high < least or most < low)  # type: ignore[operator]
-    first, second = set(one.drop_nulls().unique()), set(other.drop_nulls().unique())
-    # Of a great many levels, hardly any has rows of both classes.
-    return len(first) + len(second) <= fewest and not first & second
