@@ -58,6 +58,7 @@ def load_table(
     group: str | None = None,
     time: str | None = None,
     drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
     delimiter: str | None = None,
     sheet: str | None = None,
     duplicates: bool = True,
@@ -76,7 +77,9 @@ def load_table(
     except ImportError as error:  # images do not need polars, tables do
         raise DataError(str(error)) from error
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
-    options: dict[str, Any] = {"group": group, "time": time, "drop": dropped, "delimiter": delimiter, "sheet": sheet}
+    codes = (categorical,) if isinstance(categorical, str) else tuple(categorical)
+    options: dict[str, Any] = {"group": group, "time": time, "drop": dropped, "categorical": codes}
+    options |= {"delimiter": delimiter, "sheet": sheet}
     if hasattr(source, "columns"):
         del options["delimiter"], options["sheet"]
         return read_frame(source, target or "", positive, duplicates=duplicates, **options)
@@ -90,8 +93,8 @@ def load_table(
     else:
         table = dataset.load(duplicates=duplicates)
     own = table.roles
-    held = {"group": own.group, "time": own.time, "drop": own.dropped, "delimiter": None, "sheet": None}
-    if given := [option for option, asked in options.items() if asked and asked != held[option]]:
+    held = {"group": own.group, "time": own.time, "drop": own.dropped, "categorical": own.categorical}
+    if given := [option for option, asked in options.items() if asked and asked != held.get(option)]:
         raise TableError(f"{source} has its own columns and split: leave {', '.join(given)} out.")
     if target not in (None, own.target):
         raise TableError(f"{source} has its own target, {own.target!r}: leave target out.")

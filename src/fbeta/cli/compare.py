@@ -27,6 +27,7 @@ def compare(
     group: p.Group = None,
     time: p.Time = None,
     drop: p.Drop = None,
+    categorical: p.Categorical = None,
     sheet: p.Sheet = None,
     seed: p.Seed = 0,
     device: p.Device = "cpu",
@@ -59,7 +60,8 @@ def compare(
         comparison.check(**asked)
         console = Console(stderr=as_json)
         roles: dict[str, Any] = {"target": target, "positive": positive, "group": group, "time": time}
-        table = p.table(source, **roles, drop=p.columns(drop), sheet=sheet)
+        roles |= {"drop": p.columns(drop), "categorical": p.columns(categorical), "sheet": sheet}
+        table = p.table(source, **roles)
         p.notes(console, table.notes)
         with progress("training", "epochs") as tick:
             folder = results or usual_folder(table)

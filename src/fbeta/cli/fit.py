@@ -27,6 +27,7 @@ def fit(
     group: p.Group = None,
     time: p.Time = None,
     drop: p.Drop = None,
+    categorical: p.Categorical = None,
     sheet: p.Sheet = None,
     seed: p.Seed = 0,
     device: p.Device = "cpu",
@@ -49,7 +50,8 @@ def fit(
             was = found.table
             if source is None and was.name != p.DEMO:
                 raise ValueError(f"{origin} is about {was.name}: name that table before --from.")
-        roles = {"target": target, "positive": positive, "drop": p.columns(drop), "group": group, "time": time}
+        roles: dict[str, Any] = {"target": target, "positive": positive, "group": group, "time": time}
+        roles |= {"drop": p.columns(drop), "categorical": p.columns(categorical)}
         table = p.table(source, **(roles if found is None else found.reading(**roles)), sheet=sheet)
         p.notes(Console(stderr=as_json), [*table.notes, *(found.told_of(table) if found else ())])
         how: dict[str, Any] = {"folds": folds, "rule": rule, "seed": seed, "force": force}

@@ -146,6 +146,8 @@ Time = Annotated[
     str | None, typer.Option(help="A column of times: compare learns from the past only; fit leaves it out.")
 ]
 Drop = Annotated[list[str] | None, typer.Option(help="Leave out columns, separated by commas; may be repeated.")]
+_CATEGORICAL = "Columns of numbers that are codes, such as zip codes; separated by commas, may be repeated."
+Categorical = Annotated[list[str] | None, typer.Option(metavar="COL,…", help=_CATEGORICAL)]
 _SHEET = "The sheet of an Excel workbook; the first if not given."
 Sheet = Annotated[str | None, typer.Option(metavar="NAME", help=_SHEET)]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]

@@ -176,7 +176,9 @@ def compared(
     verdict = findings.verdict
     facts = len(table), positives, len(table.columns), tuple(table.notes)
     return Comparison(
-        TableFacts(table.name, table.target, table.positive, *facts, roles.group, roles.time, roles.dropped),
+        TableFacts(
+            table.name, table.target, table.positive, *facts, roles.group, roles.time, roles.dropped, roles.categorical
+        ),
         str(metric),
         named,
         tuple(candidates.values()),

@@ -16,7 +16,7 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class TableFacts:
-    """The table that was learned from; `group`, `time` and `drop` are the columns that were asked to be treated so."""
+    """The table that was learned from; `group`, `time`, `drop`, `categorical`: columns as somebody asked."""
 
     name: str
     target: str
@@ -28,6 +28,7 @@ class TableFacts:
     group: str | None = None
     time: str | None = None
     drop: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,9 @@ class Comparison:
     def reading(self, **asked: Any) -> dict[str, Any]:
         """How `load_table` reads a table as this comparison did, but for what is asked; columns it dropped stay out."""
         roles = {name: asked.get(name) or getattr(self.table, name) for name in ("target", "positive", "group", "time")}
-        return asked | roles | {"drop": tuple(dict.fromkeys([*self.table.drop, *(asked.get("drop") or ())]))}
+        several = ("drop", "categorical")
+        more = {name: tuple(dict.fromkeys([*getattr(self.table, name), *(asked.get(name) or ())])) for name in several}
+        return asked | roles | more
 
     def told_of(self, table: Any) -> list[str]:
         """What is to be said before its advice is fitted on a table, which may be another than it was made on."""

@@ -61,6 +61,10 @@ class OpenTable:
         """The same with all columns as text, where it is a text file."""
         return self if self.text is None else replace(self, frame=self.text)
 
+    def with_texts(self, names: Sequence[str]) -> Self:
+        """The same with some columns as text."""
+        return replace(self, frame=self.frame.with_columns(cols(names).cast(pl.String))) if names else self
+
     def fault(self, error: BaseException) -> TableError:
         """What to tell about an error of the reader."""
         first = (str(error).splitlines() or ["no reason given"])[0][:200]

@@ -19,7 +19,7 @@ def leak_notes(features: pl.DataFrame, y: NDArray[np.int8]) -> list[str]:
     if found := leaks(features, y):
         which = "one column is" if len(found) == 1 else f"each of {len(found)} columns is"
         notes.append(f"{which} enough to tell the classes apart in every row: {listed(found)}; {known}")
-    if near := near_leaks(features.drop(found), y):
+    if near := near_leaks(features[:, [name for name in features.columns if name not in {*found}]], y):
         which = "one column alone ranks" if len(near) == 1 else f"each of {len(near)} columns alone ranks"
         most = sorted(near, key=lambda name: -near[name])
         said = ", ".join(f"{name!r:.40} ({near[name]:.4f})" for name in most[:LISTED])

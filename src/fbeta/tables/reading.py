@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fbeta.tables.columns import LEVELS, Column, read_columns
+from fbeta.tables.columns import CODE, LEVELS, Column, read_columns
 from fbeta.tables.drift import drift_notes
 from fbeta.tables.errors import LISTED, TableError, listed
 from fbeta.tables.folds import dense, joined
@@ -29,6 +29,7 @@ def read_table(
     group: str | None = None,
     time: str | None = None,
     drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
     delimiter: str | None = None,
     sheet: str | None = None,
     duplicates: bool = True,
@@ -38,7 +39,8 @@ def read_table(
 
     `positive` is the value of the target that counts as 1, else the rarer one. Rows equal in the column `group`
     stay together in a split, and so do rows of equal features unless `duplicates` is False; `time` makes a split
-    train on earlier rows. Neither column is learnt from, nor are those in `drop`. `sheet` is one of a workbook, else
+    train on earlier rows. Neither column is learnt from, nor are those in `drop`. Numbers of columns in `categorical`
+    are codes, as zip codes are. `sheet` is one of a workbook, else
     the first. What was done is in `notes`.
 
     Shape: N is the number of rows that have a target.
@@ -53,8 +55,9 @@ def read_table(
     >>> table.notes[0]
     "positive is fraud 'yes', the rarer value: 1 of 3 rows."
     """
-    roles = Roles(target, group=group, time=time, dropped=(drop,) if isinstance(drop, str) else tuple(drop))
-    with opened(path, delimiter, [name for name in (target, group) if name is not None], sheet) as source:
+    roles = Roles(target, group=group, time=time, dropped=_names(drop), categorical=_names(categorical))
+    text = [name for name in (target, group, *roles.categorical) if name is not None]
+    with opened(path, delimiter, text, sheet) as source:
         table = _table(source, roles, positive, duplicates, name or source.path.name)
     return replace(table, source=str(path))
 
@@ -67,6 +70,7 @@ def read_frame(
     group: str | None = None,
     time: str | None = None,
     drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
     duplicates: bool = True,
     name: str = "table",
 ) -> Table:
@@ -80,12 +84,17 @@ def read_frame(
         values = {str(n): frame[n].astype(object).where(frame[n].notna(), None) for n in frame.columns}
         frame = pl.DataFrame({n: column.to_list() for n, column in values.items()}, strict=False)
     source = OpenTable(Path(name), frame.lazy(), tuple(frame.columns))
-    roles = Roles(target, group=group, time=time, dropped=(drop,) if isinstance(drop, str) else tuple(drop))
+    roles = Roles(target, group=group, time=time, dropped=_names(drop), categorical=_names(categorical))
     return _table(source, roles, positive, duplicates, name)
+
+
+def _names(given: Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _table(source: OpenTable, roles: Roles, positive: str | None, duplicates: bool, name: str) -> Table:
     _check(source, roles)
+    source = source.with_texts(roles.categorical)
     given = {roles.target, roles.group, *roles.dropped}
     names = [n for n in source.names if n not in given]
     try:
@@ -126,8 +135,10 @@ def _check(source: OpenTable, roles: Roles) -> None:
     for what, name in special.items():
         need_column(source, [name], f"{what} column")
     need_column(source, roles.dropped, "dropped column")
-    if len({*taken, *roles.dropped}) < len(taken) + len({*roles.dropped}):
-        raise TableError(f"target, group, time and dropped columns must differ: {listed([*taken, *roles.dropped])}.")
+    need_column(source, roles.categorical, "categorical column")
+    taken += [*{*roles.dropped}, *{*roles.categorical}]
+    if len({*taken}) < len(taken):
+        raise TableError(f"target, group, time, dropped and categorical columns must differ: {listed(taken)}.")
 
 
 def _collect(
@@ -177,7 +188,7 @@ def _columns(source: OpenTable, roles: Roles, facts: Mapping[str, Facts], notes:
             empty.append(name)
         elif found.constant:
             constant.append(name)
-        elif (column := infer(name, source.dtypes[name], found, notes)).kind == "category" and found.like_ids:
+        elif (column := _column(name, source, roles, found, notes)).kind == "category" and found.like_ids:
             ids.append(name)
         else:
             columns.append(column)
@@ -199,6 +210,12 @@ def _columns(source: OpenTable, roles: Roles, facts: Mapping[str, Facts], notes:
         if names:
             notes.append(f"{_count_of(names)} {why}: {listed(names)} dropped.")
     return columns
+
+
+def _column(name: str, source: OpenTable, roles: Roles, found: Facts, notes: list[str]) -> Column:
+    if name in roles.categorical:
+        return Column(name, "category", CODE)
+    return infer(name, source.dtypes[name], found, notes)
 
 
 def _count_of(names: Sequence[str]) -> str:
