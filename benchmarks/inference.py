@@ -55,25 +55,25 @@ class Case:
     copies: int = 1
     apart: float = 1.0
 
+    @property
+    def key(self) -> str:
+        """What its result is kept under."""
+        return f"{self.name}; {self.rows} rows; {100 * self.rate:g} %; {self.spec}; {self.deals} deals"
 
-#: The first are tables on which there is nothing to find.
+
 CASES = (
     Case("each with 20 noise columns", rows=1000),
     Case("each with 20 noise columns"),
     Case("each with 2 noise columns", noise=2),
-    Case("each with 4 good columns of its own", own=True, noise=5),
-    Case("2 % positives", rate=0.02, noise=5),
-    Case("half positives, MCC", rate=0.5, spec="mcc"),
-    Case("F₂", spec="f2"),
-    Case("costs 1 and 10", spec="cost:fp=1,fn=10"),
-    Case("groups of 4 rows", copies=4, noise=5),
-    Case("3 deals", deals=3),
-    Case("3 deals, 2 noise columns", noise=2, deals=3),
+    Case("half positives", rate=0.5, spec="mcc"),
     Case("one more column", gain=0.8),
-    Case("one more column, 3 deals", gain=0.8, deals=3),
-    Case("one weaker column", gain=0.5),
-    Case("one more column, 500 rows", rows=500, gain=0.8),
-    Case("one more column, 5,000 rows", rows=5000, gain=0.5),
+    Case("2 % positives", rate=0.02, noise=5),
+    Case("groups of 4 rows", copies=4, noise=5),
+    Case("each with 2 noise columns", noise=2, deals=3),
+    Case("one more column", gain=0.8, deals=3),
+    Case("each with 4 good columns of its own", own=True, noise=5),
+    Case("one more column", rows=500, gain=0.8),
+    Case("costs 1 and 10", spec="cost:fp=1,fn=10"),
 )
 
 
@@ -199,7 +199,7 @@ def noise(tables: int, positives: int, rows: int, apart: float, spec: str) -> di
 
 def render(found: dict[str, Any]) -> str:
     """Two tables: nothing to find, and something to find; and rows that follow one another in time."""
-    cases = [found["cases"][str(i)] for i in range(len(CASES)) if str(i) in found["cases"]]
+    cases = [found["cases"][case.key] for case in CASES]
     runs = max(c["runs"] for c in cases)
     heads = "| table | rows | positives | metric | deals | {} |"
     null, true = ([c for c in cases if bool(c["difference"]) == there] for there in (False, True))
@@ -282,12 +282,12 @@ def main() -> None:
     if asked.render:
         (RESULTS / "inference.md").write_text(render(found))
         return
-    for i, case in enumerate(CASES):
-        if found["cases"].get(str(i), {}).get("runs") != asked.runs:
-            found["cases"][str(i)] = measure(case, asked.runs, print)
+    for case in CASES:
+        if found["cases"].get(case.key, {}).get("runs") != asked.runs:
+            found["cases"][case.key] = measure(case, asked.runs, print)
             path.write_text(json.dumps(found, indent=1) + "\n")
     found["time"] = by_time(asked.runs)
-    cases = ((60, 300, 0.0, "f1"), (20, 400, 0.0, "f1"), (60, 300, 0.0, "mcc"), (20, 400, 0.4, "f1"))
+    cases = ((60, 300, 0.0, "f1"), (20, 400, 0.4, "f1"))
     found["noise"] = [noise(100, *case) for case in cases]
     path.write_text(json.dumps(found, indent=1) + "\n")
     (RESULTS / "inference.md").write_text(render(found))

@@ -88,6 +88,7 @@ OTHERS = [
     named("bce"),
     named("balanced-bce", prevalence=0.1),
     named("balanced-bce", "-effective", class_counts=(900, 100), weighting="effective"),
+    named("effective-bce", class_counts=(900, 100)),
     named("mae"),
     named("balanced-mae", prevalence=0.1),
     named("gce"),
@@ -115,6 +116,7 @@ SYSTEMS = [
     named("eban", "-recall", at={"recall": 0.9}, counts="hard"),
     named("eban", "-precision", at={"precision": 0.6}, bound="hinge"),
     named("kar", buffer=0),
+    named("kar", "-memory", buffer=200),
 ]
 LOSSES = [
     *(LossCase(f"surrogate-{m}", lambda m=m, **k: SurrogateLoss(m, prevalence=0.1, **k)) for m in ANCHORED),

@@ -20,6 +20,7 @@ from fbeta.artifact.model_file import ABOUT, from_bytes, to_bytes
 from fbeta.learners.network import Network
 from fbeta.sealed import seal
 from fbeta.tables import TableError
+from fbeta.tables.streaming import typed
 from made_up_model import fitted, frame, members
 
 pl = pytest.importorskip("polars")
@@ -58,6 +59,43 @@ def test_what_is_written_is_what_is_read(model, loss, tmp_path):
     )
     assert read.cut.interval == made.cut.interval
     assert repr(read) == f"Model('{model}, {loss}' for 'fbeta:beta=2', 6 columns, fraud 'bad')"
+
+
+@pytest.fixture(scope="module")
+def mean():
+    return to_bytes(fitted(ensemble=True))
+
+
+@pytest.mark.parametrize("model", ["linear", "mlp", "xgboost", "lightgbm"])
+def test_an_ensemble_is_written_member_by_member(model, tmp_path):
+    pytest.importorskip(model if "boost" in model or "gbm" in model else "torch")
+    made, one = (fitted(model, "bce", ensemble=each) for each in (True, False))
+    save(made, tmp_path / "model.fbeta")
+    read, rows = load(tmp_path / "model.fbeta"), frame(seed=1)
+    assert np.array_equal(read.probability(rows), made.probability(rows))
+    assert len(read.scorer.members) == made.provenance["folds"]
+    assert made.decision.to_dict() == one.decision.to_dict()  # of the same out-of-fold rows
+    assert not np.array_equal(made.probability(rows), one.probability(rows))
+    X = made.encoder.transform(typed(rows, made.columns))
+    scores = np.mean([member(X) for member in made.scorer.members], axis=0)[:, 0]
+    assert np.allclose(made.probability(rows), made.decision.probability(scores))
+    assert "the mean of" in made.summary()
+    assert "the mean of" not in one.summary()
+
+
+def test_a_damaged_ensemble_is_refused(mean):
+    parts = members(mean)
+    about = json.loads(parts[ABOUT])
+    first = next(name for name in parts if name.startswith("0/"))
+    for wrong in ([], {}, None, about["scorer"]["members"][:-1], [about["scorer"]] * len(about["scorer"]["members"])):
+        with pytest.raises(ArtifactError, match="is damaged"):
+            from_bytes(changed(mean, "scorer", "members", to=wrong), "x.fbeta")
+    with pytest.raises(ArtifactError, match="it lacks 0/weights"):
+        from_bytes(seal({name: data for name, data in parts.items() if name != first}), "x.fbeta")
+    with pytest.raises(ArtifactError, match="unknown member"):
+        from_bytes(seal(parts | {"extra": b""}), "x.fbeta")
+    with pytest.raises(ArtifactError, match="is damaged"):
+        from_bytes(changed(mean, "scorer", "kind", to="network"), "x.fbeta")
 
 
 def test_the_members_are_plain(content):

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from sklearn.utils.estimator_checks import check_classifiers_train, parametrize_
 
 from fbeta import Confusion, FBeta, learners, tune
 from fbeta.boosting import LGBMMetricClassifier, XGBMetricClassifier
+from fbeta.learners import machine
 from fbeta.sealed import seal, unseal
 from fbeta.tables.folds import folds
 
@@ -136,7 +138,7 @@ def test_cut_and_costs_beat_the_plain_booster_on_f2(cls, table):
 
     plain = f2(loss="bce", rule="own")
     assert f2() > plain + 0.02
-    assert f2(average_folds=True) > plain + 0.02
+    assert f2(ensemble=True) > plain + 0.02
 
 
 @pytest.mark.parametrize("cls", BOTH)
@@ -166,10 +168,62 @@ def test_no_leaf_runs_away_from_rare_positives(cls):
 @pytest.mark.parametrize("cls", BOTH)
 def test_folds_averaged(cls, table):
     X, test, y, _ = table
-    model = cls(cv=4, average_folds=True, **SMALL).fit(X, y)
+    model = cls(cv=4, ensemble=True, **SMALL).fit(X, y)
     assert len(model.models_) == 4
     mean = np.mean([m(model._table(test, reset=False))[:, 0] for m in model.models_], 0)
     np.testing.assert_allclose(model.predict_proba(test)[:, 1], model.decision_.probability(mean))
+
+
+@pytest.mark.parametrize("cls", BOTH)
+@pytest.mark.parametrize("options", [{}, {"loss": "surrogate"}, {"early_stopping_rounds": 3}, {"ensemble": True}])
+def test_the_numbers_are_the_same_however_many_work_at_once(cls, options, table, monkeypatch):
+    X, test, y, _ = table
+    found = []
+    for small, jobs in ((machine.SMALL, 1), (machine.SMALL, 3), (0, 1), (0, 7)):  # 0: every table is a large one
+        monkeypatch.setattr(machine, "SMALL", small)
+        model = cls(n_estimators=15, cv=3, random_state=0, n_jobs=jobs, **options).fit(X, y)
+        found.append((model.out_of_fold_, model.decision_function(test), model.n_rounds_))
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("cls", BOTH)
+def test_what_goes_wrong_in_a_fold_ends_the_others(cls, table, monkeypatch):
+    X, _, y, _ = table
+    engine, grown, many = cls._learner.engine, [], 30_000
+    train, others = engine.train, threading.Event()
+
+    def first_fails(self, rows, weight):
+        if not others.is_set():
+            others.set()
+            raise KeyboardInterrupt
+        grown.append(train(self, rows, weight)[0])
+        return grown[-1], 0.0
+
+    monkeypatch.setattr(engine, "train", first_fails)
+    with pytest.raises(KeyboardInterrupt):
+        cls(loss="bce", n_estimators=many, n_jobs=2, cv=2, max_depth=2).fit(X[:300], y[:300])
+    rounds = [each.num_boosted_rounds() if cls is XGBMetricClassifier else each.current_iteration() for each in grown]
+    assert all(count < many for count in rounds)
+
+
+@pytest.mark.parametrize("cls", BOTH)
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"n_jobs": 0}, "n_jobs must be an integer from 1, −1 or None for all cores; got 0"),
+        ({"n_jobs": -2}, "n_jobs must be"),
+        ({"n_jobs": 1.5}, "n_jobs must be"),
+        ({"n_jobs": True}, "n_jobs must be"),
+        ({"ensemble": "yes"}, "ensemble must be True or False; got 'yes'"),
+        ({"ensemble": 5}, "ensemble must be"),
+    ],
+)
+def test_bad_numbers_of_cores_and_bad_ensembles(cls, options, words, table):
+    X, _, y, _ = table
+    with pytest.raises(ValueError, match=words):
+        cls(**options).fit(X, y)
 
 
 @pytest.mark.parametrize("cls", BOTH)
@@ -263,7 +317,7 @@ def test_clone_search_pipeline_and_one_against_rest(cls, table):
 
 
 @pytest.mark.parametrize("cls", BOTH)
-@pytest.mark.parametrize("options", [{}, {"average_folds": True}, {"loss": "surrogate"}, {"rule": "own", "q": 0.3}])
+@pytest.mark.parametrize("options", [{}, {"ensemble": True}, {"loss": "surrogate"}, {"rule": "own", "q": 0.3}])
 def test_files_hold_everything_and_no_pickle(cls, options, table, tmp_path):
     X, test, y, _ = table
     names = np.array(["fine", "fraud"])
@@ -312,7 +366,7 @@ def test_bad_files(table, tmp_path):
 def saved(request, table, tmp_path_factory):
     X, _, y, _ = table
     path = tmp_path_factory.mktemp("saved") / "model.fbeta"
-    model = request.param(cv=2, average_folds=True, **SMALL).fit(X, y)
+    model = request.param(cv=2, ensemble=True, **SMALL).fit(X, y)
     model.save_model(path)
     return model, path
 
@@ -339,6 +393,8 @@ def changed(path, to, **values):
         ("positive", 2),
         ("params", [1]),
         ("boosters", []),
+        ("boosters", {}),
+        ("boosters", [{"kind": "ensemble", "members": []}] * 2),
         ("boosters", [{"kind": "xgboost", "offset": 0.0}] * 3),
         ("boosters", [{"kind": "xgboost", "offset": "low"}] * 2),
         ("n_features", None),
@@ -369,7 +425,7 @@ def test_a_damaged_booster_never_reaches_its_library(saved, tmp_path):
 def test_saving_and_loading_leave_nothing_of_the_model_before(saved, table, tmp_path):
     model, path = saved
     X, _, y, _ = table
-    named, other = clone(model).set_params(average_folds=False), tmp_path / "other.fbeta"
+    named, other = clone(model).set_params(ensemble=False), tmp_path / "other.fbeta"
     frame = pytest.importorskip("polars").DataFrame({f"x{k}": X[:, k] for k in range(X.shape[1])})
     named.fit(frame, y).save_model(other)
     again = type(model)().load_model(other)

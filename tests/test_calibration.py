@@ -12,6 +12,7 @@ from fbeta import MCC, Confusion, Cost, Decision, FBeta, tune
 from fbeta.decisions import Calibrator, Platt, Steps, calibrate
 from fbeta.decisions.calibration import LabelledRows, fit_platt
 from fbeta.decisions.calibration_choice import Beta, Isotonic, deal, fit_beta, fit_isotonic, log_loss
+from fbeta.decisions.shared_calibration import calibrate_together, fit_lines
 
 
 def drawn(n, curve, seed=0):
@@ -179,6 +180,33 @@ def test_few_positives_are_warned_about_in_the_same_words():
     assert d.cut.warning == said
     assert said in d.explain()
     assert said in d.adapt(z).remark
+
+
+def test_lines_are_drawn_to_a_common_one_as_far_as_the_columns_are_alike():
+    """Known lines: slopes 0.5 ± 0.05, offsets that differ by 0.3; half of the columns have few positives."""
+    rng = np.random.default_rng(0)
+    slopes, offsets = rng.normal(0.5, 0.05, 30), rng.normal(-1, 0.3, 30)
+    rows = [known(*drawn(2000 if k % 2 else 60, lambda z, k=k: slopes[k] * z + offsets[k], k), 256) for k in range(30)]
+    together, alone = fit_lines(rows), [fit_platt(r) for r in rows]
+    error = [
+        np.mean([abs(line.slope - slope) for line, slope in zip(lines[::2], slopes[::2], strict=True)])
+        for lines in (together, alone)
+    ]
+    assert error[0] < 0.07
+    assert error[0] < error[1] / 2
+    stayed = [abs(line.slope - own.slope) for line, own in zip(together[1::2], alone[1::2], strict=True)]
+    assert np.mean(stayed) < 0.03  # those with many rows
+
+
+def test_columns_that_share_a_line_may_hold_anything():
+    z, y = drawn(300, lambda z: z, 0)
+    columns = [(z, y), (z, np.zeros(300)), (np.zeros(300), y), (-z, y), (z * 1e6, y)]
+    curves = calibrate_together([Steps.of(*c, kind="logit") for c in columns])
+    for curve, (s, _) in zip(curves, columns, strict=True):
+        assert np.isfinite(curve.log_odds(s)).all()
+        curve.check()
+    assert curves[1](z).mean() < 0.05
+    assert calibrate_together([Steps.of(z, y)]) == [calibrate(Steps.of(z, y))]
 
 
 def test_a_calibration_cannot_take_a_name_over():

@@ -198,6 +198,61 @@ def test_tune_says_the_cut(shop):
         assert words in refused.stderr
 
 
+def test_promises_and_rows_for_a_person_at_the_command_line(shop, tmp_path):
+    asked = ["tune", shop / "scores.csv", "--target", "fraud", "--score", "probability"]
+    promise = ["--subject-to", "recall=0.7", "--confidence", "0.9"]
+    assert "Promise: with 90 % confidence recall ≥ 0.7 among rows" in done(*asked, *promise).stdout
+    facts = json.loads(done(*asked, *promise, "--abstain", "0.1", "--json").stdout)
+    assert facts["promise"] == {"asked": [["recall", 0.7]], "confidence": 0.9, "abstains": True}
+    assert 0 < facts["asking"]["rows"] <= 20
+    fit_it = ["fit", shop / "shops.csv", "--target", "fraud", *FEW]
+    for wrong, words in (
+        (["--subject-to", "recall=0.99", "--confidence", "0.95"], "No cut can promise recall ≥ 0.99"),
+        (["--subject-to", "f2=0.5", "--confidence", "0.95"], "No exact promise can be made of fbeta:beta=2"),
+        (["--subject-to", "recall=0.9", "--confidence", "95"], "between 0 and 1, such as 0.95; got 95.0"),
+        (["--confidence", "0.9"], "confidence is that of subject_to"),
+        (["--abstain", "2"], "a share of rows from 0, below 1; got 2.0"),
+        (["--abstain", "promise"], "give subject_to and confidence, too"),
+        (["--abstain", "few"], "or 'promise'; got 'few'"),
+    ):
+        for command in (asked, [*fit_it, "-o", tmp_path / "none.fbeta"]):
+            refused = call(*command, *wrong)
+            assert refused.exit_code == 2, (wrong, refused.output)
+            assert words in refused.stderr
+    assert not (tmp_path / "none.fbeta").exists()
+    made = tmp_path / "made.fbeta"
+    assert "Promise: with 90 % confidence" in done(*fit_it, *promise, "--abstain", "0.1", "-o", made).stdout
+    use = ["predict", made, shop / "shops.csv", "-o", tmp_path / "out.csv", "--score"]
+    assert "rows are for a person: their decision is 'ask'" in done(*use).stdout
+    facts = json.loads(done(*use, "--json").stdout)
+    decision = pl.read_csv(tmp_path / "out.csv")["decision"]
+    assert set(decision) == {"yes", "no", "ask"}
+    assert (decision == "ask").sum() == facts["asked"] == 200 - sum(facts["counts"])
+    assert facts["promise"]["asked"] == [["recall", 0.7]]
+    assert set(load(made).decide(frame())) == {"yes", "no", "ask"}
+
+
+def test_a_comparison_under_a_promise(shop, tmp_path):
+    asked = ["compare", shop / "shops.csv", "--target", "fraud", *FEW, "--seeds", "2", "--results", tmp_path / "kept"]
+    promise = ["--subject-to", "recall=0.7", "--confidence", "0.9"]
+    said = done(*asked, *promise, "--html", tmp_path / "page.html").stdout
+    assert "Asked of every cut: recall ≥ 0.7 in the population, with 90 % confidence." in " ".join(said.split())
+    assert "Asked of every cut: recall ≥ 0.7" in (tmp_path / "page.html").read_text()
+    assert Comparison.from_json(done(*asked, *promise, "--json").stdout).promise.endswith(".")
+    helped = done(*asked, "--abstain", "0.1", "--json").stdout
+    found = Comparison.from_json(helped)
+    assert 0 < found.candidates[0].outcomes[0].asked < 0.3
+    assert "A person decides some test rows" in found.promise
+    plain = Comparison.from_json(done(*asked, "--json").stdout)
+    assert plain.promise == ""
+    assert found.candidates[0].score.mean > plain.candidates[0].score.mean
+    refused = call(*asked, "--subject-to", "recall=0.99", "--confidence", "0.9")
+    assert refused.exit_code == 2
+    assert "linear, bce, split 1: No cut can promise recall ≥ 0.99 with 90 % confidence" in refused.stderr
+    refused = call(*asked, "--subject-to", "mcc=0.5", "--confidence", "0.9")
+    assert "No exact promise can be made of mcc" in refused.stderr
+
+
 def test_logits_have_no_half(shop, tmp_path):
     scores = pl.read_csv(shop / "scores.csv")
     logit = scores.with_columns(z=(pl.col("probability") / (1 - pl.col("probability"))).log())

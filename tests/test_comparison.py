@@ -177,13 +177,10 @@ def test_a_row_that_was_tested_in_several_deals_is_one_row():
     assert (thrice.mean, thrice.error) == pytest.approx((once.mean, once.error))
 
 
-def test_what_deals_differ_by_is_part_of_the_error():
-    """Rows that flip together from deal to deal are one chance, which the rows of a deal do not show."""
-    rng = np.random.default_rng(0)
-    alone = rng.normal(size=(3, 400)) / 400
-    together = alone + np.array([[-0.1], [0.0], [0.1]]) / 400
-    assert spread(together)[0] > spread(alone)[0] + 0.02
-    assert spread(alone[:1])[1] > 100
+def test_the_error_allows_for_learning_and_knows_how_many_rows_count():
+    influences = np.random.default_rng(0).normal(size=(1, 400)) / 400
+    assert spread(influences, held=0.21)[0] == pytest.approx(1.1 * spread(influences)[0])
+    assert spread(influences)[1] > 100
     few = np.zeros((1, 400))
     few[0, :6] = 0.01, -0.01, 0.01, -0.01, 0.01, -0.01
     assert spread(few)[1] < 15  # six rows are few, among however many

@@ -171,7 +171,7 @@ def test_it_is_plain_data():
         ({"kind": "guess"}, "incomplete"),
         ({"cuts": None}, "no decision"),
         ({"calibration": [[1, 2]]}, "no decision"),
-        ({"gains": [[1.0, 2.0], [1.0, 2.0]]}, "do not fit its classes"),
+        ({"classes": {"gains": [[1.0, 2.0], [1.0, 2.0]]}}, "no rule for classes"),
     ],
 )
 def test_what_is_no_decision(change, words):
@@ -246,3 +246,61 @@ def test_cuts_of_columns_are_counted_by_the_columns():
         Confusion.from_scores(Z[:, :2], Y[:, :2], cut, axis=0)
     with pytest.raises(ValueError, match="cut is NaN"):
         Confusion.from_scores(Z, Y, [0.0, np.nan, 1.0], axis=0)
+
+
+def labels(n=400, seed=0):
+    """Five labels, two of them rare, one without any positive: logits twice too far apart."""
+    rng = np.random.default_rng(seed)
+    y = rng.random((n, 5)) < [0.4, 0.2, 0.1, 0.02, 0.0]
+    return 2 * (rng.normal(1.5 * y) * 1.5 - 1.1 + np.log([0.7, 0.25, 0.1, 0.02, 0.02])), y
+
+
+def test_a_pooled_decision_draws_rare_labels_to_the_others():
+    s, y = labels()
+    d = Decision.fit(s, y, "f1", kind="logit", rule="pooled")
+    alone = Decision.fit(s, y, "f1", kind="logit")
+    later, truth = labels(20_000, 1)
+    loss = [
+        -np.mean(np.where(truth, np.log(p), np.log1p(-p)), axis=0)
+        for p in (d.probability(later), alone.probability(later))
+    ]
+    assert loss[0][3] < loss[1][3]
+    assert loss[0][:2].tolist() == loss[1][:2].tolist()  # they have rows enough to ask for a form of their own
+    assert 0 < d.probability(later)[:, 4].mean() < 0.05  # no positives were seen, but others say what scores mean
+    assert "no positives" in d.cuts[4].warning
+    assert {cut.rule for cut in d.cuts} == {"pooled"}
+    again = Decision.from_dict(json.loads(json.dumps(d.to_dict())))
+    assert np.array_equal(again.decide(later), d.decide(later))
+    assert np.array_equal(again.margin(later) > 0, d.decide(later))
+
+
+def test_a_pooled_decision_adapts_all_labels_together():
+    s, y = (x[:, :4] for x in labels(2000))
+    d = Decision.fit(s, y, "f1", kind="logit", rule="pooled")
+    share = d.prevalence
+    assert [c.value for c in d.adapt(at_prevalence=share).cuts] == [c.value for c in d.cuts]
+    moved = d.adapt(at_prevalence=[0.8, *share[1:]])
+    assert moved.cuts[0].value > d.cuts[0].value
+    assert [c.value for c in moved.cuts[1:]] == [c.value for c in d.cuts[1:]]
+    assert moved.cuts[0].rule == "pooled"
+    told = Decision.from_dict(json.loads(json.dumps(d.to_dict()))).adapt(at_prevalence=[0.8, *share[1:]])
+    assert told.cuts[0].value == pytest.approx(moved.cuts[0].value)
+    alone = Decision.fit(s, y, "f1", kind="logit").adapt(at_prevalence=[0.8, *share[1:]])
+    assert moved.cuts[0].value == pytest.approx(alone.cuts[0].value, abs=0.1)
+    later, _ = labels(2000, 5)
+    assert not d.adapt(later[:, :4]).moved
+
+
+def test_pooled_of_one_column_and_of_classes_is_shrunk():
+    z, y = rows()
+    one, other = (Decision.fit(z, y, "f1", kind="logit", rule=rule) for rule in ("pooled", "shrunk"))
+    assert one.cut.value == other.cut.value
+    s, target = labels()
+    target[:, 4] = ~target[:, :4].any(1)
+    target = target & (np.cumsum(target, axis=1) == 1)
+    known = [Platt(0.5, 0.0)] * 5
+    classes = [
+        Decision.fit(s, target, "f1", kind="logit", rule=rule, exclusive=True, calibration=known)
+        for rule in ("pooled", "shrunk")
+    ]
+    assert np.array_equal(classes[0].decide(s), classes[1].decide(s))

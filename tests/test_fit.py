@@ -14,6 +14,7 @@ from fbeta.comparison.inference import ByRows, JudgedRows
 from fbeta.comparison.methods import Method, methods_for
 from fbeta.comparison.parts import LoadedPart
 from fbeta.comparison.plan import Part, Split
+from fbeta.comparison.result import Comparison
 from fbeta.comparison.run import digest_of_file, fit
 from fbeta.learners import Goal, Rows, models
 from fbeta.tables import Encoder, TableError, read_frame, read_table, split
@@ -86,6 +87,16 @@ def test_of_several_the_best_out_of_fold_is_kept():
     assert best.provenance["tried"] == [f"linear, {name}" for name in names]
 
 
+def test_a_promise_holds_for_the_method_that_is_kept():
+    """Of two methods each promises with half the chance of an error."""
+    asked = {"subject_to": {"recall": 0.6}, "confidence": 0.9}
+    made = fit(table(), models="linear", losses=["bce", "tangent"], folds=2, **asked)
+    assert made.cut.promise.confidence == pytest.approx(0.95)
+    assert fit(table(), models="linear", losses="bce", folds=2, **asked).cut.promise.confidence == 0.9
+    with pytest.raises(ValueError, match="confidence is that of subject_to"):
+        fit(table(), models="linear", losses="bce", confidence=0.9)
+
+
 def test_boosters_and_networks_in_one_plan():
     pytest.importorskip("lightgbm")
     seen = []
@@ -107,6 +118,22 @@ def test_what_a_comparison_advises():
         fit(table(), comparison=found, metric="mcc")
     with pytest.raises(ValueError, match="leave models and losses out"):
         fit(table(), comparison=found, models="linear")
+
+
+def test_an_ensemble_is_judged_as_it_is_fitted():
+    made = {mean: fit(table(), models="linear", losses="bce", folds=3, ensemble=mean) for mean in (True, False)}
+    assert [made[mean].provenance["ensemble"] for mean in made] == [True, False]
+    assert len(made[True].scorer.members) == 3
+    found = compare(table(), models=["linear"], losses=["bce"], seeds=1, folds=3, ensemble=True)
+    assert found.candidates[0].ensemble
+    assert Comparison.from_json(found.to_json()).candidates[0].ensemble
+    one = compare(table(), models=["linear"], losses=["bce"], seeds=1, folds=3)
+    assert found.candidates[0].outcomes[0].inner == one.candidates[0].outcomes[0].inner  # of the same out-of-fold rows
+    assert found.candidates[0].brier != one.candidates[0].brier
+    assert fit(table(), comparison=found, force=True).provenance["ensemble"]
+    assert not fit(table(), comparison=found, ensemble=False, force=True).provenance["ensemble"]
+    with pytest.raises(ValueError, match="ensemble must be True or False"):
+        fit(table(), models="linear", losses="bce", ensemble="yes")
 
 
 def test_plans_are_what_was_asked_and_no_more():

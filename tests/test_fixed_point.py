@@ -2,14 +2,16 @@
 
 import subprocess
 import sys
+import time
 
+import joblib
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fbeta import MCC, Accuracy, Confusion, Cost, FBeta, GMean, Kappa, Precision, tune
-from fbeta.learners import CrossFit, cost_weights, costs, cross_fit, solve
+from fbeta.learners import CrossFit, cost_weights, costs, cross_fit, machine, solve
 from fbeta.tables.folds import folds
 
 METRICS = [FBeta(0.5), FBeta(1), FBeta(2), Kappa(), MCC(), GMean(), Accuracy(), Cost(fp=1, fn=20)]
@@ -159,6 +161,45 @@ def test_a_hold_out_is_fold_zero_against_minus_one():
     assert found.models == ([1.0, 2.0, 4.0, 5.0],)
     assert found.held.tolist() == [True, False, False, True, False, False]
     assert np.isnan(found.scores[1])
+
+
+def test_folds_at_once_are_folds_one_by_one():
+    X, y = np.arange(60.0), np.arange(60) % 3 == 0
+    fold = np.arange(60) % 7
+
+    def fit(rows, labels, weight):
+        time.sleep(float(rows[0]) / 1000)  # the first may end last
+        return rows.sum()
+
+    one = cross_fit(fit, lambda model, rows: model - rows, X, y, fold)
+    with machine.workers(3) as side_by_side:
+        two = cross_fit(fit, lambda model, rows: model - rows, X, y, fold, side_by_side=side_by_side)
+    assert np.array_equal(one.scores, two.scores)
+    assert one.models == two.models
+
+    def diverge(model, rows):
+        return rows * np.nan
+
+    told = []
+    with (
+        pytest.raises(ValueError, match="The model of fold 0 gave scores"),
+        machine.workers(3, lambda: told.append("stop")) as side_by_side,
+    ):
+        cross_fit(fit, diverge, X, y, fold, side_by_side=side_by_side)
+    assert told == ["stop"]
+
+
+def test_cores_are_shared_out(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 8)
+    assert machine.cores() == 8
+    inside = joblib.Parallel(2, prefer="threads")(joblib.delayed(machine.cores)() for _ in range(2))
+    assert inside == [1, 1]  # they share the cores already
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert machine.cores() == 2
+    assert machine.shared_out(machine.SMALL, tasks=5) == (2, 1)
+    assert machine.shared_out(machine.SMALL, tasks=1) == (1, 2)
+    assert machine.shared_out(machine.SMALL - 1, tasks=1) == (1, 1)
 
 
 def test_cross_fit_refuses():

@@ -299,7 +299,7 @@ def test_every_name_takes_a_metric_and_counts():
         assert loss.metric == FBeta(2)
         assert loss.name == name
         assert loss(z.clone().requires_grad_(), y).isfinite()
-        if name not in ("ldam", "amp"):
+        if name not in ("ldam", "amp", "effective-bce"):  # these need numbers of rows
             losses.get(name, metric=FBeta(1), prevalence=0.1)
 
 

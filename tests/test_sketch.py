@@ -126,6 +126,10 @@ def test_bad_input():
     for damaged in ({"bins": 10**12}, {"bins": float("inf")}, {"filled": [10**30]}, {"low": 10**400}, empty):
         with pytest.raises(ValueError, match=r"not what Sketch\.to_dict wrote"):
             Sketch.from_dict(written | damaged)
+    for part, x in ((0, 1e308), (0, 3.0), (2, 0.0), (3, 1e-320)):
+        counts = [[x] if k == part else list(row) for k, row in enumerate(written["counts"])]
+        with pytest.raises(ValueError, match="weights that no rows have"):
+            Sketch.from_dict(written | {"counts": counts})
     with pytest.raises(ValueError, match="low < high"):
         Sketch(low=3, high=-3)
     with pytest.raises(ValueError, match="same bins merge"):

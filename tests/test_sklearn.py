@@ -203,10 +203,16 @@ def test_tangent_meta_at_its_own_boundary(rare):
 
 def test_averaging_the_folds(rare):
     X, Z, y, t = rare
-    for estimator in estimators(F1, average_folds=True):
+    for estimator in estimators(F1, ensemble=True):
         fitted = estimator.fit(X, y)
         assert fitted.score(Z, t) > 0.3
-    assert len(ThresholdClassifier(logistic(), average_folds=True, cv=3).fit(X, y).models_) == 3
+    assert len(ThresholdClassifier(logistic(), ensemble=True, cv=3).fit(X, y).models_) == 3
+    for estimator in estimators(F1, ensemble="yes"):
+        with pytest.raises(ValueError, match="ensemble must be True or False"):
+            estimator.fit(X, y)
+    fitted = logistic().fit(X, y)
+    with pytest.raises(ValueError, match="prefit=True fits none; leave one of them out"):
+        ThresholdClassifier(fitted, prefit=True, ensemble=True).fit(Z, t)
 
 
 @pytest.mark.parametrize("rule", ["exact", "plugin", "shrunk", "shrunk:half=10", "constant", "own"])
@@ -323,6 +329,19 @@ def test_several_classes():
         assert fitted.score(Z[part], t[part]) == pytest.approx(
             f1_score(t[part], fitted.predict(Z[part]), average="macro")
         )
+
+
+def test_rare_labels_are_cut_together():
+    X, y = make_multilabel_classification(300, 10, n_classes=4, n_labels=1, random_state=0)
+    y[(np.cumsum(y[:, 0]) > 8), 0] = 0
+    model, alone = (
+        ThresholdClassifier(LogisticRegression(), F1, average="macro", rule=rule, random_state=0).fit(X, y)
+        for rule in ("pooled", "shrunk")
+    )
+    assert [cut.rule for cut in model.cuts_] == ["pooled"] * 4
+    assert model.cuts_[0].value != alone.cuts_[0].value
+    assert np.array_equal(model.predict(X), model.decision_function(X) > 0)
+    assert model.adapt(at_prevalence=0.3).cuts_[0].value != model.cuts_[0].value
 
 
 @pytest.mark.parametrize("average", ["macro", "micro"])
@@ -448,7 +467,7 @@ def test_the_mean_of_fold_forests_is_of_probabilities(cancer):
     X, Z, y, _ = cancer
     forest = RandomForestClassifier(5, random_state=0)
     for estimator in (ThresholdClassifier(forest, cv=3), TangentMetaClassifier(forest, cv=3, rounds=1)):
-        fitted = estimator.set_params(average_folds=True).fit(X, y)
+        fitted = estimator.set_params(ensemble=True).fit(X, y)
         models = [m for ms in getattr(fitted, "models_", getattr(fitted, "estimators_", None)) for m in ms]
         mean = np.mean([m.predict_proba(Z)[:, 1] for m in models], axis=0)
         assert np.allclose(fitted.predict_proba(Z)[:, 1], mean, atol=1e-6)

@@ -12,7 +12,7 @@ from fbeta.sklearn import MetricClassifier, SVMPerfClassifier, TangentMetaClassi
 
 ESTIMATORS = [
     ThresholdClassifier(LogisticRegression()),
-    ThresholdClassifier(LinearSVC(), average="macro", average_folds=True),
+    ThresholdClassifier(LinearSVC(), average="macro", ensemble=True),
     TangentMetaClassifier(LogisticRegression()),
     TangentMetaClassifier(LinearSVC(), average="macro", rounds=2),
     MetricClassifier(),
@@ -29,7 +29,7 @@ def expected(estimator):
     found = {"check_sample_weight_equivalence_on_dense_data": WEIGHTS, "check_fit2d_1feature": FEW}
     if estimator.__sklearn_tags__().input_tags.sparse:
         found["check_sample_weight_equivalence_on_sparse_data"] = WEIGHTS
-    if ESTIMATORS.index(estimator) in (0, 2, 5, 6):  # the others happen to agree with ½ on the check's rows
+    if ESTIMATORS.index(estimator) in (0, 2, 3, 5, 6):  # the others happen to agree with ½ on the check's rows
         found["check_classifiers_train"] = CUT
     return found
 

@@ -171,7 +171,8 @@ def test_weight_two_is_the_row_twice(case):
     for _ in range(2):
         a, b = one(z.clone().requires_grad_(), y, w), two(again[0].clone().requires_grad_(), again[1])
     torch.testing.assert_close(a, b)
-    assert_same_state(state_of(one), state_of(two))
+    if case.id != "kar-memory":  # it keeps rows, and one of weight 2 in one place
+        assert_same_state(state_of(one), state_of(two))
 
 
 @pytest.mark.parametrize("case", LOSSES, ids=str)

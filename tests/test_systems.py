@@ -235,6 +235,32 @@ def test_the_lagrangian_is_a_bound_at_every_step(at, bound):
             assert not gap <= 0 or real.tp / (real.tp + real.fp) >= 0.6
 
 
+@pytest.mark.parametrize("bound", ["logistic", "hinge"])
+@pytest.mark.parametrize("at", [{"recall": 0.8}, {"precision": 0.6}, None], ids=str)
+def test_training_moves_below_what_it_bounds(at, bound):
+    """After every step, at the multiplier trained alongside: the Lagrangian of bounds against that of counts."""
+    x, y = rings(1000, 0)
+    model, loss = network(0), losses.get("eban", None if at else F1, at=at, bound=bound)
+    optimiser, found = torch.optim.Adam(model.parameters(), lr=0.02), set()
+    for rows in torch.arange(1000).repeat(3).split(50):
+        optimiser.zero_grad()
+        loss(model(x[rows]).squeeze(1), y[rows]).backward()
+        optimiser.step()
+        z, price = model(x).squeeze(1).detach(), float(loss.multiplier)
+        both = Confusion(*bound_cells(z, y, torch.ones(1000), bound)), Confusion.from_scores(z, y, cut=0.0)
+        if at is None:  # to be as large as can be: (1 + β²)TP − λ(β²P + TP + FP)
+            least, real = (float(2 * c.tp - price * (c.positives + c.tp + c.fp)) for c in both)
+        elif "recall" in at:
+            real, least = (float(c.fp + price * (c.fn - 0.2 * c.positives)) for c in both)
+        else:
+            real, least = (float(c.fn + price * (0.6 * c.fp - 0.4 * c.tp)) for c in both)
+        assert least <= real + 1e-6 * abs(real)
+        if at is None and both[0].tp >= 0:
+            assert F1(both[0]) <= F1(both[1])
+        found.add(round(price, 6))
+    assert len(found) > 10, "the multiplier moves"
+
+
 @pytest.mark.parametrize("counts", ["bound", "hard"])
 def test_a_recall_is_kept_with_more_precision_than_cross_entropy_has(counts):
     """Positives are many, so cross entropy calls more of them than 0.9; the bound keeps to the safe side of it."""

@@ -306,7 +306,7 @@ def two_parts(seed, metric="f1"):
     """One half of the rows for η, the other for the cut."""
     parts = StratifiedShuffleSplit(1, test_size=0.5, random_state=seed)
     model = LogisticRegression(C=1e6)
-    return ThresholdClassifier(model, metric, rule="exact", cv=parts, average_folds=True, pos_label=1), parts
+    return ThresholdClassifier(model, metric, rule="exact", cv=parts, ensemble=True, pos_label=1), parts
 
 
 def test_the_model_sees_one_part_and_the_cut_comes_from_the_other():
@@ -337,6 +337,22 @@ def test_it_is_consistent(metric):
         regret.append(np.mean(lost))
     assert regret[0] > regret[1] > regret[2]
     assert regret[2] < 0.005
+
+
+def test_the_plug_in_by_name_is_that_estimator():
+    X, y = drawn(600, 0)
+    rows = Rows(X, y[:, None], folds(y, 3))
+    learner = models.get("plug-in", C=1e6)
+    found = learner.fit_folds(rows, Goal(FBeta(2)), ["bce"], seed=4)["bce"]
+    same = two_parts(4, "fbeta:beta=2")[0].fit(X, y)
+    assert np.array_equal(found.model(X)[:, 0] == 1, same.predict(X) == 1)
+    assert set(np.unique(found.scores)) == {-1.0, 1.0}
+    assert [c.name for c in compare("breast-cancer", models=["linear", "plug-in"], losses="bce", seeds=2).candidates]
+    with pytest.raises(ValueError, match="halves are rows of one weight: leave them out"):
+        learner.fit_folds(replace(rows, weight=1.0 + y), Goal(FBeta(2)), ["bce"])
+    few = Rows(np.eye(6), np.array([[1, 1, 0, 0, 0, 0]]).T, np.array([0, 1, 0, 1, 0, 1]))
+    with pytest.raises(ValueError, match="two rows of each class in every training part"):
+        learner.fit_folds(few, Goal(FBeta(1)), ["bce"])
 
 
 # --- Narasimhan, Kar and Jain: the alternating method ----------------------------------------------------------------
@@ -602,7 +618,13 @@ def test_libaucs_loss_ranks_positives_first():
 
 def test_a_model_whose_package_is_missing_says_what_to_install(monkeypatch):
     monkeypatch.setattr(models.importlib.util, "find_spec", lambda package: None)
-    for name, words in (("over+linear", "pip install imbalanced-learn"), ("libauc", "pip install libauc")):
+    for name, words in (
+        ("over+linear", "The model 'over.linear' is not installed: pip install imbalanced-learn[.]$"),
+        ("balanced-forest", "pip install imbalanced-learn[.]$"),
+        ("plug-in", "pip install scikit-learn[.]$"),
+        ("xgboost", "pip install xgboost[.]$"),
+        ("libauc", "pip install --no-deps libauc[.]$"),
+    ):
         with pytest.raises(ValueError, match=words):
             models.get(name)
     assert issubclass(type(FBeta(1)), Metric)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from catalogue import tune
 from fbeta import MCC, Accuracy, Confusion, Cost, FBeta, Jaccard, Recall
 from fbeta.decisions import rules
+from fbeta.decisions.rules.pooled import draw_together
 
 LEVELS = [0.0, 0.25, 0.5, 1.0]
 
@@ -22,7 +23,7 @@ def columns(n=400, k=3, seed=0):
     return 1 / (1 + np.exp(-z)), y
 
 
-@pytest.mark.parametrize("rule", rules.names())
+@pytest.mark.parametrize("rule", sorted({*rules.names()} - {"pooled"}))  # which is there to see all of them
 def test_macro_tunes_each_column_for_itself(rule):
     s, y = columns()
     w = np.random.default_rng(1).random(len(s))
@@ -141,3 +142,95 @@ def test_micro_has_no_one_prevalence():
         tune(s, y, FBeta(1), average="micro").columns[0].shift(0.1)
     with pytest.raises(ValueError, match="average='macro'"):
         tune(s, y, FBeta(1), average="micro", prevalence=0.1)
+
+
+def alike(k=12, n=300, positives=6, seed=0, shift=1.5):
+    """Columns whose best cuts are nearly the same: logits, and few positives in each."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n)[:, None] < np.full(k, positives)
+    return rng.normal(y * 2.0 + shift * rng.normal(size=k) * 0.2), y
+
+
+def test_estimates_are_drawn_as_far_as_their_variances_say():
+    """The model it assumes: cuts that vary by 0.3 around a line, seen with an error of their own."""
+    rng = np.random.default_rng(0)
+    expected, variance = rng.normal(size=400), rng.choice([0.01, 1.0], 400)
+    truth = 0.5 + 0.8 * expected + 0.3 * rng.normal(size=400)
+    own = truth + np.sqrt(variance) * rng.normal(size=400)
+    found, weight = draw_together(own, variance, expected)
+    assert weight[variance == 0.01].mean() == pytest.approx(0.9, abs=0.03)
+    assert weight[variance == 1.0].mean() == pytest.approx(0.083, abs=0.03)
+    error = [np.mean((x - truth) ** 2) for x in (found, own, expected)]
+    assert error[0] < 0.1 * error[1]
+    assert error[0] < 0.2 * error[2]
+    best = (0.09 * own + variance * (0.5 + 0.8 * expected)) / (0.09 + variance)
+    assert np.abs(found - best).mean() < 0.03
+
+
+def test_what_is_certain_stays_and_what_is_chance_goes():
+    own, expected = np.array([0.0, 1.0, 5.0]), np.array([0.1, 0.7, 4.0])
+    assert draw_together(own, np.zeros(3), expected)[0] == pytest.approx(own, abs=0.1)
+    assert draw_together(own, np.full(3, 1e6), expected)[1].tolist() == [0, 0, 0]
+    assert draw_together(own, np.full(3, 1e6), own)[0] == pytest.approx(own)  # nothing apart: the plug-in as it is
+    assert draw_together(own, np.zeros(3), own)[0].tolist() == own.tolist()
+    for few in ([1.0], [1.0, 1.0]):
+        assert np.isfinite(draw_together(np.array(few), np.ones(len(few)), np.zeros(len(few)))[0]).all()
+
+
+def test_pooled_columns_vary_less_and_score_more_in_the_population():
+    """Twelve columns of six positives: the population's score is known from many other rows."""
+    later, truth = alike(n=20_000, positives=400, seed=99, shift=0.0)
+    gain, spread = [], []
+    for seed in range(4):
+        s, y = alike(seed=seed, shift=0.0)
+        exact, pooled = (tune(s, y, FBeta(1), rule=rule).value for rule in ("exact", "pooled"))
+        here, there = (
+            np.mean(FBeta(1)(Confusion.from_predictions((later >= c) * 1.0, truth, axis=0))) for c in (exact, pooled)
+        )
+        gain.append(there - here)
+        spread.append(np.std(pooled) / np.std(exact))
+    assert np.mean(gain) > 0.01
+    assert np.mean(spread) < 0.85
+
+
+def test_pooled_does_not_depend_on_the_order_of_columns_nor_on_where_logits_begin():
+    s, y = alike()
+    cut, order = tune(s, y, FBeta(1), rule="pooled"), np.random.default_rng(0).permutation(12)
+    assert tune(s[:, order], y[:, order], FBeta(1), rule="pooled").value == pytest.approx(cut.value[order])
+    moved = tune(3 * s + 2, y, FBeta(1), rule="pooled", kind="logit").value
+    assert moved == pytest.approx(3 * cut.value + 2, abs=1e-6)
+    p = tune(1 / (1 + np.exp(-s)), y, FBeta(1), rule="pooled").value
+    assert np.log(p / (1 - p)) == pytest.approx(cut.value, abs=0.02)  # middles of logits are not those of probabilities
+    assert tune(s, y, FBeta(1), np.full(len(s), 7.0), rule="pooled").value == pytest.approx(cut.value, abs=0.2)
+
+
+def test_a_column_without_positives_is_cut_where_the_others_are():
+    s, y = alike()
+    cut = tune(s[:, :11], y[:, :11], FBeta(1), rule="pooled")
+    y[:, 11] = False
+    with_it = tune(s, y, FBeta(1), rule="pooled")
+    assert with_it.value[:11] == pytest.approx(cut.value)
+    assert with_it.value[11] == pytest.approx(cut.value.mean())
+    assert "There are no positives among the rows" in with_it.columns[11].warning
+    assert with_it.columns[11].warning.endswith("Its cut is the mean of the other columns' cuts.")
+    assert np.isfinite(with_it.columns[11].interval.score).all()
+    lone = np.arange(12) == 3
+    alone = [tune(s, y & lone, FBeta(1), rule=rule) for rule in ("pooled", "shrunk")]
+    assert np.array_equal(alone[0].value, alone[1].value)
+
+
+def test_without_others_to_learn_from_pooled_is_shrunk():
+    s, y = alike(positives=40)
+    for few in (s[:, 0], s[:, :1]):
+        target = y[:, 0] if few.ndim == 1 else y[:, :1]
+        assert np.array_equal(*(tune(few, target, FBeta(2), rule=rule).value for rule in ("pooled", "shrunk")))
+    assert np.array_equal(*(tune(s, y, FBeta(2), rule=rule, average="micro").value for rule in ("pooled", "shrunk")))
+
+
+def test_pooled_cuts_meet_constraints_of_each_column():
+    s, y = alike(positives=20)
+    cut = tune(s, y, FBeta(1), rule="pooled", subject_to={"recall": 0.9}, budget=200)
+    for column in cut.columns:
+        assert float(Recall()(column.counts)) >= 0.9
+        assert column.n_positive <= 200
+    assert tune(s, y, FBeta(1), rule="pooled", prevalence=0.5).value.mean() < cut.value.mean() + 5

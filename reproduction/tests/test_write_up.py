@@ -402,7 +402,7 @@ def test_the_tangent_loss_is_compared_with_a_tuned_cut_by_repeat(tmp_path):
     d = [f["tangent", r] - f["bce", r] for r in (0, 1)]
     reach = 12.7062 * np.std(d, ddof=1) / np.sqrt(2)
     mean, low, high = (f"{x:.3f}".replace("-", "−") for x in (np.mean(d), np.mean(d) - reach, np.mean(d) + reach))
-    assert f"{mean} in F (95 % interval {low} to {high}), higher in 1 of 2 pairs." in said
+    assert f"in F {mean} ({low} to {high}) on CIFAR-10 (95 % intervals), higher in 1 of 2 pairs." in said
 
 
 def test_unfinished_runs_are_marked(tmp_path):

@@ -56,6 +56,8 @@ def from_plain(hint: Any, data: Any, at: str) -> Any:
         except OverflowError:
             raise ValueError(f"{at} is too large for a number.") from None
     if isinstance(data, hint) and not (hint is int and isinstance(data, bool)):
+        if hint is int and abs(data) >= 2**64:
+            raise ValueError(f"{at} is too large for a number.")
         return data
     raise ValueError(f"{at} should be {hint.__name__}; got {data!r:.60}.")
 

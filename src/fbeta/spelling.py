@@ -54,7 +54,8 @@ def read_options(cls: Any, text: str) -> dict[str, Any]:
             takes = ", ".join(known) or "no options"
             raise ValueError(f"{cls.__name__.lower()} takes {takes}; got {part!r}. Write name=value.")
         try:
-            found[name] = bool(float(value)) if known[name].default is True else float(value)
+            read = known[name].metadata.get("read", float)  # what is no number says how it is read
+            found[name] = bool(float(value)) if known[name].default is True else read(value)
         except ValueError:
             raise ValueError(f"{name} of {cls.__name__.lower()} must be a number; got {value!r}.") from None
     return found

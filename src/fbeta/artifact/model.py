@@ -84,8 +84,9 @@ class Model:
         about, tried = self.provenance, self.provenance["tried"]
         best = f", chosen among {len(tried)} methods by out-of-fold rows" if len(tried) > 1 else ""
         chose = "the method and " if len(tried) > 1 else ""
+        mean = f", the mean of {about['folds']} models that each left out a fold" if about.get("ensemble") else ""
         lines = [
-            f"Trained {self.name}{best}, on all {about['rows']:,} rows of {about['data']}.",
+            f"Trained {self.name}{best}, on all {about['rows']:,} rows of {about['data']}{mean}.",
             self.decision.explain(),
             f"These out-of-fold rows also chose {chose}when to stop, so the score is a little optimistic; what "
             "`fbeta compare` says comes from rows that had no part in any choice.",
@@ -98,6 +99,14 @@ class Model:
         """The columns that new rows must have: those that a feature is made of."""
         used = {part.name for part in self.encoder.parts}
         return tuple(column for column in self.encoder.schema if column.name in used)
+
+    @property
+    def ask(self) -> str:
+        """The text of a decision that is a person's: "ask", or with a mark where a class is called so."""
+        said = "ask"
+        while said in (*self.labels, *self.negative):
+            said += "?"
+        return said
 
     @property
     def labels(self) -> tuple[str, str]:
@@ -124,7 +133,7 @@ class Model:
         return p
 
     def decide(self, frame: pl.DataFrame, new: New = "error") -> NDArray[np.str_]:
-        """The decision, as the text of a class: ``(n,)``."""
-        called = self.cut.decide(self.probability(frame, new)).astype(np.int64)
-        named: NDArray[np.str_] = np.array(self.labels)[called]
+        """The decision, as the text of a class, or `ask` for a row that a person decides: ``(n,)``."""
+        outcome = self.cut.outcome(self.probability(frame, new)).astype(np.int64)
+        named: NDArray[np.str_] = np.array([*self.labels, self.ask])[outcome]  # −1 is the last
         return named

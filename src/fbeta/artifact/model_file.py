@@ -8,6 +8,7 @@ import fbeta
 from fbeta.artifact.model import ArtifactError, Model
 from fbeta.decisions import Decision
 from fbeta.learners import Learner, models
+from fbeta.learners.ensemble import read_scorer
 from fbeta.metrics import Custom, as_metric
 from fbeta.plain_data import from_plain
 from fbeta.sealed import DAMAGED, LARGEST, in_short, read_json, seal, unseal
@@ -115,10 +116,7 @@ def from_bytes(data: bytes, path: str) -> Model:
 
 
 def _model(about: dict[str, Any], members: dict[str, bytes], metric: Any, learner: Learner) -> Model:
-    expected = {ABOUT, *learner.files}
-    if set(members) != expected:
-        lacking, more = sorted(expected - set(members)), sorted(set(members) - expected)
-        raise ValueError(f"it lacks {', '.join(lacking)}" if lacking else f"it has an unknown member {more[0]!r:.60}")
+    files = {name: data for name, data in members.items() if name != ABOUT}
     decision = Decision.from_dict(about["decision"])
     if decision.several:
         raise ValueError("its decision is of several columns")
@@ -128,6 +126,6 @@ def _model(about: dict[str, Any], members: dict[str, bytes], metric: Any, learne
         raise ValueError("its classes are no texts")
     if texts["positive"] in negative:
         raise ValueError("its positive class is a negative one, too")
-    encoder, scorer = Encoder.from_dict(about["encoder"]), learner.read(about["scorer"], members)
+    encoder, scorer = Encoder.from_dict(about["encoder"]), read_scorer(learner, about["scorer"], files)
     provenance = dict(about["provenance"])
     return Model(encoder, scorer, decision, metric, negative=negative, provenance=provenance, **texts)

@@ -16,6 +16,7 @@ from polars.io.plugins import register_io_source
 from fbeta.artifact.model import Model, New
 from fbeta.data import get, is_path, load_table
 from fbeta.decisions import Prevalence, Sketch
+from fbeta.decisions.abstention import ASK
 from fbeta.learners.crossfit import Array
 from fbeta.metrics import Confusion
 from fbeta.sealed import in_short
@@ -41,6 +42,8 @@ PROBABILITY, DECISION = "probability", "decision"
 class Predicted(NamedTuple):
     """What was written: rows, and those that were called positive; `counts` where the target was there to compare.
 
+    `asked` are rows that a person decides, which `counts` leaves out.
+
     `notes` say what is unusual about the file that was read.
     `population`: the share of positives that was decided for, where that was asked.
 
@@ -53,6 +56,7 @@ class Predicted(NamedTuple):
     counts: Confusion | None = None
     notes: tuple[str, ...] = ()
     population: Prevalence | None = None
+    asked: int = 0
 
 
 def predict(
@@ -102,22 +106,25 @@ def predict(
     notes: list[str] = []
     pieces = _pieces(model, source, tuple(dict.fromkeys(keep)), score, layout, notes.append)
     with contextlib.closing(pieces), naming(to or "the standard output"), _writer(to) as write:
-        rows, positives, counts, seen = 0, 0, np.zeros(4), NewRows(model.encoder)
+        rows, positives, asked, counts = 0, 0, 0, np.zeros(4)
+        seen = NewRows(model.encoder)
         for features, kept, truth in pieces:
             p = model.of_features(features, new)
             seen.add(features)
-            called = model.cut.decide(p) if cut is None else p >= cut
-            names = pl.Series(DECISION, model.labels, pl.String).gather(called.astype(np.int64))
+            outcome = model.cut.outcome(p) if cut is None else (p >= cut) * 1
+            called, ask = outcome == 1, outcome == ASK
+            words = pl.Series(DECISION, [*model.labels, model.ask], pl.String)
+            names = words.gather(np.where(ask, 2, called).astype(np.int64))
             write(pl.DataFrame([*kept.get_columns(), pl.Series(PROBABILITY, p), names]))
-            rows, positives = rows + len(called), positives + int(called.sum())
+            rows, positives, asked = rows + len(p), positives + int(called.sum()), asked + int(ask.sum())
             if truth is not None:
-                held = ~np.isnan(truth)
+                held = ~(np.isnan(truth) | ask)
                 counts += [float(x) for x in Confusion.from_predictions(called[held] * 1.0, truth[held])]
             tick(rows)
         if adapt is True and stamp(source) != before:
             raise TableError(f"{source} was changed between its two readings: predict it again when it stays as it is.")
     matrix = Confusion(*counts.tolist()) if score else None
-    return Predicted(rows, positives, matrix, (*notes, *seen.notes()), population)
+    return Predicted(rows, positives, matrix, (*notes, *seen.notes()), population, asked)
 
 
 def _adapted(model: Model, source: str | Path, adapt: bool | float, new: New, layout: Layout) -> Model:

@@ -5,7 +5,6 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -13,6 +12,7 @@ from fbeta.boosting import files
 from fbeta.learners import Goal, Rows
 from fbeta.learners.booster import BoosterLearner
 from fbeta.learners.crossfit import Array
+from fbeta.learners.ensemble import check_ensemble, mean_of
 from fbeta.learners.models.lightgbm import LightGBM
 from fbeta.learners.models.xgboost import XGBoost
 from fbeta.metrics import as_metric
@@ -36,6 +36,8 @@ class BoosterClassifier(Decider):
 
     average: ClassVar[str] = "binary"  # type: ignore[misc]
     _learner: ClassVar[type[BoosterLearner]]
+    #: The library's own classifier, which takes several classes.
+    _plain: ClassVar[str]
     #: The library's own names of parameters, where they differ from these or are not in `TREES`.
     _names: ClassVar[Mapping[str, str]]
 
@@ -45,11 +47,14 @@ class BoosterClassifier(Decider):
     q: float = 0.0
     rule: Any = "shrunk"
     cv: Any = None
-    average_folds: bool = False
+    ensemble: bool = False
     early_stopping_rounds: int | None = None
     rounds: int = 5
     damping: float = 0.5
     pos_label: Any = None
+    subject_to: Mapping[Any, float] | None = None
+    confidence: float | None = None
+    abstain: float | str | None = None
     n_estimators: int = 100
     learning_rate: float | None = None
     max_depth: int | None = None
@@ -85,11 +90,12 @@ class BoosterClassifier(Decider):
             iterations=self.rounds,
             damping=self.damping,
             q=self.q,
-            refit=not self.average_folds,
+            refit=not self.ensemble,
+            jobs=self.n_jobs,
             params={**params, **(self.params or {})},
         )
         found = learner.fit_folds(rows, Goal(as_metric(self.metric)), [self.loss], seed=seed)[self.loss]
-        self.models_: list[Any] = list(found.of_folds if self.average_folds else (found.model,))
+        self.models_: list[Any] = list(found.of_folds if self.ensemble else (found.model,))
         self.n_rounds_ = found.rounds
         self.costs_, self.history_ = found.extra["costs"], found.extra["history"]
         self._decide(*rows.held_out(found.scores), "platt")
@@ -108,6 +114,9 @@ class BoosterClassifier(Decider):
         check_whole("n_estimators", self.n_estimators)
         if self.early_stopping_rounds is not None:
             check_whole("early_stopping_rounds", self.early_stopping_rounds)
+        check_ensemble(self.ensemble)
+        if self.n_jobs is not None and (isinstance(self.n_jobs, bool) or self.n_jobs != -1):
+            check_whole("n_jobs", self.n_jobs, ", −1 or None for all cores")
         if taken := sorted(OWN & set(self.params or {})):
             raise ValueError(
                 f"{type(self).__name__} sets {', '.join(taken)} itself, from loss and metric; leave it out of params."
@@ -120,7 +129,8 @@ class BoosterClassifier(Decider):
             # The first sentence is what scikit-learn's own checks look for.
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is {kind}; for the mean over "
-                f"classes (macro) wrap it: sklearn.multiclass.OneVsRestClassifier({type(self).__name__}(pos_label=1))."
+                f"classes (macro) wrap it: sklearn.multiclass.OneVsRestClassifier({type(self).__name__}(pos_label=1)), "
+                f"or let one booster learn all classes: ThresholdClassifier({self._plain}(), average='macro')."
             )
         super()._read_labels(y, classes)
 
@@ -143,7 +153,7 @@ class BoosterClassifier(Decider):
 
     def _scores(self, X: Any) -> Array:
         rows = self._table(X, reset=False)
-        return np.asarray(np.mean([model(rows) for model in self.models_], axis=0))
+        return mean_of([model(rows) for model in self.models_])
 
     def save_model(self, path: str | Path) -> None:
         """Write one file: the library's own models, and a small JSON with metric, decision, costs and classes.
@@ -177,14 +187,17 @@ class XGBMetricClassifier(BoosterClassifier):
       `q` > 0 a custom objective), "bce" (no costs: only the cut is the metric's) or "surrogate" (the paper's).
     - `rule`: the cut, from out-of-fold scores: "shrunk", "exact", "plugin", "constant" (see `fbeta.decisions`), or
       "own" for the loss's own cut at log odds 0.
-    - `cv`: folds: None (five, fewer where a class is small), a number, or a splitter. `average_folds`: keep the
-      models of the folds and average their scores instead of one more fit on all rows; better as a rule, and
-      slower to predict.
+    - `cv`: folds: None (five, fewer where a class is small), a number, or a splitter.
+    - `ensemble`: keep the models of the folds and average their log odds, instead of one more fit on all rows; five
+      times as slow to predict, and no sure gain (docs/boosting.md).
     - `early_stopping_rounds`: stop where the metric of the out-of-fold rows has not risen for so many rounds;
       `n_estimators` is then the most there may be.
+    - `subject_to`, `confidence`, `abstain`: promises, and rows for a person, as in `ThresholdClassifier`.
     - `rounds`, `damping`: of the fixed point. `pos_label`: the positive class; None is the rarer one.
-    - `n_estimators` … `reg_lambda`, `n_jobs`: XGBoost's own, None its defaults; `params`: any others, by its names.
-      Only `max_delta_step` is 3, without which rare positives make it diverge.
+    - `n_estimators` … `reg_lambda`: XGBoost's own, None its defaults; `params`: any others, by its names. Only
+      `max_delta_step` is 3, without which rare positives make it diverge.
+    - `n_jobs`: how many cores to keep busy, None or −1 for all: folds are trained at once, each with one thread unless
+      the table is large. The numbers are the same for any.
 
     Fitted: `classes_`, `positive_`, `costs_` (c₀, c₁), `decision_`, `cuts_`, `n_rounds_`, `models_`, `history_`,
     `out_of_fold_` (log odds of the rows by models that did not see them), `boundary_` (log odds of the loss's own cut).
@@ -200,8 +213,8 @@ class XGBMetricClassifier(BoosterClassifier):
     Reference: [chen2016], [narasimhan2015]
     """
 
-    _learner = XGBoost
-    _names: ClassVar = {"gamma": "gamma", "n_jobs": "nthread"}
+    _learner, _plain = XGBoost, "XGBClassifier"
+    _names: ClassVar = {"gamma": "gamma"}
 
     _: KW_ONLY
     gamma: float | None = None
@@ -211,9 +224,8 @@ class XGBMetricClassifier(BoosterClassifier):
 class LGBMMetricClassifier(BoosterClassifier):
     """LightGBM, trained and cut for a metric.
 
-    `n_estimators` … `reg_lambda` and `n_jobs` are LightGBM's own, None its defaults; `params`: any others, by its
-    names. Only `max_delta_step` is 3, without which rare positives make it diverge. Everything else: see
-    `XGBMetricClassifier`.
+    `n_estimators` … `reg_lambda` are LightGBM's own, None its defaults; `params`: any others, by its names. Only
+    `max_delta_step` is 3, without which rare positives make it diverge. Everything else: see `XGBMetricClassifier`.
 
     Shape: X ``(n, d)``, dense or CSR, NaN is a missing value; y ``(n,)`` with two classes.
 
@@ -226,7 +238,7 @@ class LGBMMetricClassifier(BoosterClassifier):
     Reference: [ke2017], [narasimhan2015]
     """
 
-    _learner = LightGBM
+    _learner, _plain = LightGBM, "LGBMClassifier"
     _names: ClassVar = {
         "num_leaves": "num_leaves",
         "min_child_samples": "min_data_in_leaf",
@@ -236,7 +248,6 @@ class LGBMMetricClassifier(BoosterClassifier):
         "colsample_bytree": "feature_fraction",
         "reg_alpha": "lambda_l1",
         "reg_lambda": "lambda_l2",
-        "n_jobs": "num_threads",
     }
 
     _: KW_ONLY

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fbeta.decisions import Decision, Rule
+from fbeta.learners.ensemble import Ensemble, read_ensemble
 from fbeta.metrics import Custom, as_metric
 from fbeta.plain_data import from_plain
 from fbeta.sealed import DAMAGED, LARGEST, in_short, read_json, seal, unseal
@@ -56,9 +57,7 @@ def save(estimator: BoosterClassifier, path: Path) -> None:
         "params": _plain_params(estimator),
     }
     members = {ABOUT: json.dumps(about, indent=1, allow_nan=False).encode()}
-    for k, model in enumerate(estimator.models_):
-        members |= {f"{k}/{name}": data for name, data in model.files().items()}
-    write(path, seal(members))
+    write(path, seal(members | Ensemble(tuple(estimator.models_)).files()))
 
 
 def load(estimator: BoosterClassifier, path: Path) -> None:
@@ -91,12 +90,11 @@ def load(estimator: BoosterClassifier, path: Path) -> None:
         known = set(estimator.get_params(deep=False)) - {"metric"}
         params = {name: value for name, value in about["params"].items() if name in known}
         fitted = _fitted(about)
-        native = [{booster.file: members[f"{k}/{booster.file}"]} for k in range(len(about["boosters"]))]
-        if len(members) != len(native) + 1:
-            raise ValueError("it has unknown members")
-        fitted["models_"] = [*map(estimator._learner.read, about["boosters"], native)]
-        if {model.inputs for model in fitted["models_"]} != {fitted["n_features_in_"]}:
-            raise ValueError("it has no booster, or one for another number of features")
+        del members[ABOUT]
+        found = read_ensemble(estimator._learner, about["boosters"], members)
+        if found.inputs != fitted["n_features_in_"]:
+            raise ValueError("its boosters are for another number of features")
+        fitted["models_"] = list(found.members)
     except DAMAGED as error:
         raise ValueError(f"{path} is damaged ({in_short(error)}); {_AGAIN}.") from error
     estimator.set_params(**params, metric=str(metric))

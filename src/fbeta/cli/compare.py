@@ -24,6 +24,10 @@ def compare(
     rule: p.RuleSpec = "shrunk",
     margin: Annotated[float, typer.Option(help="A difference of the metric that does not matter.")] = 0.01,
     test: Annotated[str, typer.Option(help="rows: pooled test rows; splits: t-test over splits.")] = "rows",
+    subject_to: p.SubjectTo = None,
+    confidence: p.Confidence = None,
+    abstain: p.Abstain = None,
+    ensemble: p.Averaged = None,
     group: p.Group = None,
     time: p.Time = None,
     drop: p.Drop = None,
@@ -49,6 +53,7 @@ def compare(
         from rich.console import Console
 
         from fbeta import comparison, report
+        from fbeta.comparison.promised import check_limits
         from fbeta.comparison.run import usual_folder
         from fbeta.comparison.verdict import NO_SIGNAL
         from fbeta.report.console import progress
@@ -58,6 +63,7 @@ def compare(
         asked: dict[str, Any] = {"metric": metric, "rule": rule, "device": device}
         asked |= {"models": p.names(models), "losses": p.names(losses)}
         comparison.check(**asked)
+        limits = check_limits(**p.constraints(subject_to, confidence, abstain))
         console = Console(stderr=as_json)
         roles: dict[str, Any] = {"target": target, "positive": positive, "group": group, "time": time}
         roles |= {"drop": p.columns(drop), "categorical": p.columns(categorical), "sheet": sheet}
@@ -66,8 +72,8 @@ def compare(
         with progress("training", "epochs") as tick:
             folder = results or usual_folder(table)
             how: dict[str, Any] = {"splits": splits, "folds": folds, "seed": seed, "folder": folder, "jobs": jobs}
-            how |= {"margin": margin, "test": test}
-            found = comparison.compare(table, **asked, **how, tick=tick, say=partial(say, err=True))
+            how |= {"margin": margin, "test": test, "ensemble": bool(ensemble)}
+            found = comparison.compare(table, **asked, **how, **limits, tick=tick, say=partial(say, err=True))
         if html is not None:
             report.write(found, html)
         if as_json:
@@ -80,5 +86,5 @@ def compare(
         if fit is not None and found.verdict == NO_SIGNAL and not force:
             say("Nothing was fitted, because there is no signal; --force fits all the same.", err=as_json)
         elif fit is not None:
-            model = p.fitted(table, fit, comparison=found, seed=seed, device=device, force=force)
+            model = p.fitted(table, fit, comparison=found, seed=seed, device=device, force=force, **limits)
             say("", *model.summary().split("\n"), p.next_step(fit), err=as_json)

@@ -24,6 +24,10 @@ def fit(
     ] = None,
     folds: Annotated[int | None, typer.Option(min=2, help="Folds for the cut; 5 if not given.")] = None,
     rule: Annotated[str | None, typer.Option(help=f"{p.RULE} shrunk if not given.", autocompletion=p.rules)] = None,
+    subject_to: p.SubjectTo = None,
+    confidence: p.Confidence = None,
+    abstain: p.Abstain = None,
+    ensemble: p.Averaged = None,
     group: p.Group = None,
     time: p.Time = None,
     drop: p.Drop = None,
@@ -39,9 +43,11 @@ def fit(
         from rich.console import Console
 
         from fbeta import artifact, comparison
+        from fbeta.comparison.promised import check_limits
         from fbeta.comparison.result import Comparison
 
         artifact.check_output(out, source, origin)
+        limits = check_limits(**p.constraints(subject_to, confidence, abstain))
         asked: dict[str, Any] = {"models": p.names(models), "losses": p.names(losses), "device": device}
         found = None if origin is None else Comparison.read(origin)
         if found is None:
@@ -54,8 +60,15 @@ def fit(
         roles |= {"drop": p.columns(drop), "categorical": p.columns(categorical)}
         table = p.table(source, **(roles if found is None else found.reading(**roles)), sheet=sheet)
         p.notes(Console(stderr=as_json), [*table.notes, *(found.told_of(table) if found else ())])
-        how: dict[str, Any] = {"folds": folds, "rule": rule, "seed": seed, "force": force}
-        model = p.fitted(table, out, metric=metric, comparison=found, **asked, **how)
+        how: dict[str, Any] = {
+            "folds": folds,
+            "rule": rule,
+            "ensemble": ensemble,
+            "seed": seed,
+            "force": force,
+            **limits,
+        }
+        model = p.fitted(table, out, metric=metric, comparison=found, **asked, **how, **limits)
         if as_json:
             echo_json(model.facts() | {"written": str(out)})
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -131,6 +132,22 @@ def columns(given: list[str] | None) -> list[str]:
     return [name for text in given or () for name in (next(csv.reader([text])) if '"' in text else names(text) or ())]
 
 
+def constraints(subject_to: list[str] | None, confidence: float | None, abstain: str | None) -> dict[str, Any]:
+    """What is asked of a cut besides the metric, as the library takes it; what was not asked is None."""
+    share: float | str | None = abstain
+    with suppress(TypeError, ValueError):
+        share = float(abstain)  # type: ignore[arg-type]
+    return {"subject_to": dict(map(_constraint, subject_to or ())) or None, "confidence": confidence, "abstain": share}
+
+
+def _constraint(text: str) -> tuple[str, float]:
+    name, _, value = text.rpartition("=")
+    try:
+        return name.strip(), float(value)
+    except ValueError:
+        raise ValueError(f"--subject-to is a metric and a number, as recall=0.9; got {text!r}.") from None
+
+
 _DATA = "A file, - for the standard input, or a name of `fbeta data list`; digits if none."
 Data = Annotated[str | None, typer.Argument(metavar="DATA", help=_DATA, autocompletion=tables)]
 Target = Annotated[str | None, typer.Option(help="The column to predict.")]
@@ -155,4 +172,16 @@ Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
 RULE = "How cuts are chosen, such as shrunk or exact; an unknown name lists all."
 RuleSpec = Annotated[str, typer.Option(help=RULE, autocompletion=rules)]
 Force = Annotated[bool, typer.Option("--force", help="Fit even without a signal.")]
+SubjectTo = Annotated[
+    list[str] | None, typer.Option(help="A metric and the least it must reach, such as recall=0.9; may be repeated.")
+]
+Confidence = Annotated[
+    float | None, typer.Option(help="--subject-to shall hold for later rows, too, with this confidence, such as 0.95.")
+]
+Abstain = Annotated[
+    str | None,
+    typer.Option(help="A person decides this share of the rows, such as 0.05; or 'promise': as few as needed."),
+]
+_ENSEMBLE = "Take the mean of the folds' models, not one model of all rows."
+Averaged = Annotated[bool | None, typer.Option("--ensemble/--no-ensemble", help=_ENSEMBLE)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]

@@ -67,6 +67,13 @@ def predict(
         facts: dict[str, Any] = {"rows": done.rows, "positives": done.positives, "written": out}
         facts["notes"] = list(done.notes)
         said = [*done.notes, f"{done.rows:,} rows, {done.positives:,} called {held.target} {held.positive!r}."]
+        promise = held.cut.promise if cut is None else None
+        if done.asked:
+            facts["asked"] = done.asked
+            said.append(f"{done.asked:,} rows are for a person: their decision is {held.ask!r}.")
+        if promise is not None:
+            facts["promise"] = promise.to_dict()
+            said.append(promise.explain())
         if done.counts is not None:
             counts = done.counts
             value = float(held.metric(counts))

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fbeta.cli.answers import answering, echo_json, say
-from fbeta.cli.parameters import AsJson, MetricSpec, Positive, RuleSpec, Sheet
+from fbeta.cli.parameters import (
+    Abstain,
+    AsJson,
+    Confidence,
+    MetricSpec,
+    Positive,
+    RuleSpec,
+    Sheet,
+    SubjectTo,
+    constraints,
+)
 
 if TYPE_CHECKING:
     from fbeta.decisions import Threshold
@@ -33,10 +43,9 @@ def tune(
         ),
     ] = None,
     rule: RuleSpec = "exact",
-    subject_to: Annotated[
-        list[str] | None,
-        typer.Option(help="A metric and the least it must reach, such as recall=0.9; may be repeated."),
-    ] = None,
+    subject_to: SubjectTo = None,
+    confidence: Confidence = None,
+    abstain: Abstain = None,
     budget: Annotated[float | None, typer.Option(help="The most alerts allowed on these rows.")] = None,
     positive: Positive = None,
     prevalence: Annotated[
@@ -57,7 +66,7 @@ def tune(
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             kind = read_kind(kind, rows.score.min(), rows.score.max(), matters=True)  # for the score at ½, too
-            limits = {"subject_to": dict(map(_constraint, subject_to or ())), "budget": budget}
+            limits = constraints(subject_to, confidence, abstain) | {"budget": budget}
             how: dict[str, Any] = {"kind": kind, "rule": rule, "prevalence": prevalence, **limits}
             cut = find(rows.score, rows.y, metric, rows.weight, **how)
         notes = [*rows.notes, *(str(x.message) for x in said)]
@@ -70,14 +79,6 @@ def tune(
             echo_json(cut.to_dict() | {"at_half": at_half, "positive": rows.positive, "notes": notes})
             return
         say(*notes, *_said(cut, len(rows.y), half))
-
-
-def _constraint(text: str) -> tuple[str, float]:
-    name, _, value = text.rpartition("=")
-    try:
-        return name.strip(), float(value)
-    except ValueError:
-        raise ValueError(f"--subject-to is a metric and a number, as recall=0.9; got {text!r}.") from None
 
 
 def _said(cut: Threshold, rows: int, half: Confusion | None) -> list[str]:
@@ -101,6 +102,4 @@ def _said(cut: Threshold, rows: int, half: Confusion | None) -> list[str]:
         lines.append(f"{numerals.cells(cut.counts)}.")
     if half is not None:
         lines.append(f"At ½ {name} is {numerals.fixed(float(cut.metric(half)))}.")
-    if cut.warning:
-        lines.append(cut.warning)
-    return lines
+    return [*lines, *cut.remarks()]

@@ -20,10 +20,11 @@ from fbeta.comparison.statistics import (
     mean_interval,
     student,
 )
+from fbeta.decisions.abstention import ASK
 from fbeta.metrics import Metric
 
-#: What a method decides: for each split, which of its test rows it calls positive.
-Calls = Sequence[NDArray[np.bool_]]
+#: What a method decides: for each split, which of its test rows it calls positive; those for a person are `ASK`.
+Calls = Sequence[NDArray[np.bool_] | NDArray[np.int64]]
 #: Ways to test a difference, by name.
 TESTS = ("rows", "splits")
 
@@ -59,10 +60,11 @@ class JudgedRows:
         return (len(deals), len(names)), deal * len(names) + unit, self.y[rows] == 1
 
     def counts(self, called: Calls) -> Counts:
-        """The cells of every unit in every deal, ``(deals, units, 4)``: TP, FP, FN and TN."""
+        """The cells of every unit in every deal, ``(deals, units, 4)``: TP, FP, FN and TN of the rows decided."""
         (deals, units), place, positive = self._places
-        cell = np.where(np.concatenate(called), np.where(positive, 0, 1), np.where(positive, 2, 3))
-        found = np.bincount(4 * place + cell, minlength=4 * deals * units).astype(np.float64)
+        calls = np.concatenate(called)
+        cell = np.where(calls, np.where(positive, 0, 1), np.where(positive, 2, 3))
+        found = np.bincount((4 * place + cell)[calls != ASK], minlength=4 * deals * units).astype(np.float64)
         return found.reshape(deals, units, 4)
 
 

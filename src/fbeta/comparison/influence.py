@@ -41,14 +41,12 @@ def influence(metric: Metric, counts: Counts) -> Counts:
 def spread(found: Counts, held: float = 0.0) -> tuple[float, float]:
     r"""The standard error of a sum of influences, and how many degrees of freedom its estimate has.
 
-    .. math:: \hat\sigma^2 = (1 + h) \frac{G}{G-1} \sum_g (\phi_g - \bar\phi)^2
-              + D \max\Big(0,\ \mathrm{var}_d \sum_g \phi_{dg} - \sum_g \mathrm{var}_d\, \phi_{dg}\Big)
+    .. math:: \hat\sigma^2 = (1 + h) \frac{G}{G-1} \sum_g (\phi_g - \bar\phi)^2, \quad \phi_g = \sum_d \phi_{dg}
 
-    with φ_g = Σ_d φ_dg. The share h of the rows that a model is tested on, `held`, is an allowance for the chance in the
-    rows that it learned from, which no test row shows: of models that are fitted anew, 3 to 25 % of the variance are
-    missed without it (benchmarks/inference.py). The second term is what deals of the folds differ by beyond rows that
-    flip each on its own: a cut that all rows of a fold share. Degrees of freedom follow from the kurtosis of the
-    influences: with few rows that count, their spread is known less well than their number says.
+    The share h of the rows that a model is tested on, `held`, is an allowance for chance in the rows that it learned
+    from, which no test row shows: of models that are fitted anew, up to 25 % of the variance are missed without it
+    (benchmarks/inference.py). Degrees of freedom follow from the kurtosis of the influences: with few rows that count,
+    their spread is known less well than their number says.
 
     Shape: `found` ``(D, G)``, deals of folds by units of rows.
 
@@ -58,19 +56,15 @@ def spread(found: Counts, held: float = 0.0) -> tuple[float, float]:
 
     Reference: [bayle2020]
     """
-    deals, units = found.shape
+    total = found.sum(0)
+    units = len(total)
     if units < 2:
         return np.nan, np.nan
-    total = found.sum(0)
     squares = (total - total.mean()) ** 2
     variance, fourth = float(squares.sum()), float((squares**2).sum())
     peaked = units * fourth / variance**2 - 1 if variance > 0 and fourth > 0 else 0.0
     freedom = float(units - 1) if peaked <= 2 / units else float(np.clip(2 * units / peaked, 1, units - 1))
-    variance *= (1 + held) * units / (units - 1)
-    if deals > 1:
-        beyond = np.var(found.sum(1), ddof=1) - np.var(found, axis=0, ddof=1).sum()
-        variance += deals * max(0.0, float(beyond))
-    return float(np.sqrt(variance)), freedom
+    return float(np.sqrt((1 + held) * units / (units - 1) * variance)), freedom
 
 
 def _together(counts: Counts) -> Confusion:

@@ -1,5 +1,6 @@
 """From scores to outcomes to a verdict: cut and calibration come from inner rows, the verdict from outer ones."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from fbeta.comparison.result import Calibration, Candidate, Choice, Comparison, 
 from fbeta.comparison.statistics import reach
 from fbeta.comparison.verdict import Findings, judged_together
 from fbeta.decisions import Decision, Platt, curve
+from fbeta.decisions.abstention import ASK
 from fbeta.decisions.calibration import sigmoid
 from fbeta.decisions.steps import score_cells
 from fbeta.learners.crossfit import Array
@@ -30,39 +32,42 @@ POINTS, BINS = 400, 10
 class Judged(NamedTuple):
     """A method on one split: its outcome, the course of its training, and what it made of the test rows.
 
-    `decided` with its cut, `at_half` without; `held` are its decisions of the learning rows that were held out.
+    `decided` with its cut (1, 0, or −1 for a person), `at_half` without; `held` are its decisions of the learning rows
+    that were held out, None if no cut of theirs meets what is asked.
     """
 
     outcome: Outcome
     course: Course
     probability: Array
-    decided: NDArray[np.bool_]
+    decided: NDArray[np.int64]
     at_half: NDArray[np.bool_]
-    held: NDArray[np.bool_]
+    held: NDArray[np.bool_] | None
     target: NDArray[np.bool_]
 
 
-def judge(scores: SplitScores, y: NDArray[np.int64], split: Split, metric: Metric, rule: str) -> Judged:
-    """Decide as the out-of-fold rows say, and count the test rows."""
+def judge(scores: SplitScores, y: NDArray[np.int64], split: Split, metric: Metric, rule: str, **limits: Any) -> Judged:
+    """Decide as the out-of-fold rows say, and count the test rows; `limits`: `subject_to`, `confidence`, `abstain`."""
     learned, fold = scores.inner[split.fold >= 0], split.fold[split.fold >= 0]
     inner, truth = y[split.held], y[split.test]
-    decision = decision_for(learned, inner, scores.calibration, metric, rule)
-    probability, decided = decision.probability(scores.outer), decision.decide(scores.outer)
-    counts = Confusion.from_predictions(decided * 1.0, truth)
+    decision = decision_for(learned, inner, scores.calibration, metric, rule, **limits)
+    probability, decided = decision.probability(scores.outer), decision.outcome(scores.outer)
+    asked = decided == ASK
+    counts = Confusion.from_predictions(decided[~asked] * 1.0, truth[~asked])
     at_half = scores.outer >= 0
     half = Confusion.from_predictions(at_half * 1.0, truth)
-    held = held_calls(learned, inner, fold, scores.calibration, metric, rule)
+    held = held_calls(learned, inner, fold, scores.calibration, metric, rule, limits.get("subject_to"))
     outcome = Outcome(
         seed=split.seed,
         score=float(score_cells(metric, counts)),
         at_half=float(score_cells(metric, half)),
         cut=float(decision.cut.value),
         **{name: float(count) for name, count in asdict(counts).items()},
-        inner=float(score_cells(metric, Confusion.from_predictions(held * 1.0, inner))),
+        inner=math.nan if held is None else float(score_cells(metric, Confusion.from_predictions(held * 1.0, inner))),
         brier=float(np.mean((probability - truth) ** 2)),
         seconds=scores.seconds,
         epochs=scores.rounds,
         collapse=scores.remark or _collapse(learned, inner),
+        asked=float(asked.mean()),
     )
     return Judged(outcome, scores.course, probability, decided, at_half, held, truth == 1)
 
@@ -70,19 +75,36 @@ def judge(scores: SplitScores, y: NDArray[np.int64], split: Split, metric: Metri
 Known = tuple[Platt, ...] | None
 
 
-def decision_for(scores: Array, y: NDArray[np.int64], known: Known, metric: Metric, rule: str) -> Decision:
+def decision_for(
+    scores: Array, y: NDArray[np.int64], known: Known, metric: Metric, rule: str, **limits: Any
+) -> Decision:
     """How a method decides: its loss may imply probabilities, else these out-of-fold rows calibrate its scores."""
-    return Decision.fit(scores, y, metric, kind="logit", rule=rule, calibration=known or "auto")
+    return Decision.fit(scores, y, metric, kind="logit", rule=rule, calibration=known or "auto", **limits)
 
 
 def held_calls(
-    scores: Array, y: NDArray[np.int64], fold: NDArray[np.int64], known: Known, metric: Metric, rule: str
-) -> NDArray[np.bool_]:
-    """Out-of-fold rows that are called positive, each fold decided as the others say: its own cut is optimistic."""
+    scores: Array,
+    y: NDArray[np.int64],
+    fold: NDArray[np.int64],
+    known: Known,
+    metric: Metric,
+    rule: str,
+    subject_to: Mapping[Any, float] | None = None,
+) -> NDArray[np.bool_] | None:
+    """Out-of-fold rows that are called positive, each fold decided as the others say: its own cut is optimistic.
+
+    Methods are chosen by them, so constraints hold on the rows of the cut alone: a promise takes all rows. None where
+    no cut of some folds meets them.
+    """
     called = np.zeros(len(y), dtype=bool)
     for f in np.unique(fold):
         mine = fold == f
-        decision = decision_for(scores[~mine], y[~mine], known, metric, rule)
+        try:
+            decision = decision_for(scores[~mine], y[~mine], known, metric, rule, subject_to=subject_to)
+        except ValueError:
+            if subject_to is None:
+                raise
+            return None
         called[mine] = decision.decide(scores[mine])
     return called
 
@@ -163,6 +185,7 @@ def compared(
             operating(mine),
             calibration(mine),
             Course(*map(tuple, np.mean(courses, axis=0).tolist())),
+            any(part.ensemble for part in plan.parts if part.model == method.model),
         )
     order = simplest_first(methods, base)
     picks = [_pick(table, metric, [split], [found], order) for split, found in zip(splits, judged, strict=True)]
@@ -220,7 +243,9 @@ def _pick(
 ) -> Method:
     """The method to take by the learning rows of some splits, each decided by models that did not see it."""
     learned = JudgedRows(table.y.astype(np.int64), table.group, [s.held for s in splits], [0] * len(splits))
-    return chosen(ByRows(metric, learned), {m: [found[m].held for found in judged] for m in order}, order)
+    held = {m: [called for found in judged if (called := found[m].held) is not None] for m in order}
+    able = [m for m in order if len(held[m]) == len(judged)]  # to meet what is asked
+    return chosen(ByRows(metric, learned), held, able) if able else order[0]
 
 
 def _constant(

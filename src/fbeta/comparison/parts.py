@@ -50,10 +50,11 @@ class LoadedPart:
         fitted = learner.fit_folds(rows, Goal(self.metric), self.part.losses, seed=self.split.seed, tick=tick)
         for loss, x in fitted.items():
             outer, kept = np.zeros(len(test)), None
-            if x.model is not None and len(test):
-                outer = x.model(test)[:, 0]
-            elif x.model is not None and self.encoder is not None:  # no rows to judge by: the model itself is wanted
-                kept = self.encoder, x.model
+            model = x.answering(self.part.ensemble)
+            if model is not None and len(test):
+                outer = model(test)[:, 0]
+            elif model is not None and self.encoder is not None:  # no rows to judge by: the model itself is wanted
+                kept = self.encoder, model
             how = x.seconds, x.rounds, x.course, x.remark, x.calibration
             found[loss] = SplitScores(x.scores[:, 0], outer, *how, kept)
         return found

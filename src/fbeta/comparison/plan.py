@@ -28,13 +28,17 @@ PROTOCOL = 6
 
 @dataclass(frozen=True)
 class Part:
-    """A model with one loss, or with several that are trained together; `context` is what else its scores depend on."""
+    """A model with one loss, or with several that are trained together; `context` is what else its scores depend on.
+
+    `ensemble`: the models of the folds answer, not that of all rows.
+    """
 
     model: str
     losses: tuple[str, ...]
     split: int
     seed: int
     context: tuple[tuple[str, Any], ...] = ()
+    ensemble: bool = False
 
     @property
     def key(self) -> str:
@@ -90,6 +94,7 @@ class Plan:
         folds: int,
         seed: int,
         rule: str = "shrunk",
+        ensemble: bool = False,
     ) -> Self:
         """Plan a comparison on a table; a table that cannot be split so is refused."""
         # A metric's scores of some cells tell functions with the same name apart.
@@ -103,17 +108,24 @@ class Plan:
                 learner = models.get(model)
                 own = {"settings": learner.settings, "losses": [probes[loss] for loss in kinds]}
                 own |= {"versions": versions("numpy", "polars", learner.package)}
-                parts.append(Part(model, kinds, k, seed, tuple((shared | own).items())))
+                parts.append(Part(model, kinds, k, seed, tuple((shared | own).items()), ensemble))
         return cls(metric, tuple(methods), rule, folds, tuple(_splits(table, splits, folds, seed)), tuple(parts))
 
     @classmethod
     def whole(
-        cls, table: Table, metric: Metric, methods: Sequence[Method], folds: int, seed: int, rule: str = "shrunk"
+        cls,
+        table: Table,
+        metric: Metric,
+        methods: Sequence[Method],
+        folds: int,
+        seed: int,
+        rule: str = "shrunk",
+        ensemble: bool = False,
     ) -> Self:
         """Plan a fit: all rows are learned from, none is judged by, and no part is kept."""
         fold = _inner(table, folds, seed + 1000)
         only = Split(np.arange(len(table)), np.arange(0), fold, seed)
-        parts = (Part(model, kinds, 0, seed) for model, kinds in trained_together(methods))
+        parts = (Part(model, kinds, 0, seed, ensemble=ensemble) for model, kinds in trained_together(methods))
         return cls(metric, tuple(methods), rule, folds, (only,), tuple(parts))
 
 

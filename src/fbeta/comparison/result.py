@@ -35,7 +35,8 @@ class TableFacts:
 class Outcome:
     """One method on one outer split: judged by test rows that had no say in anything.
 
-    `inner` is the score of the out-of-fold rows, which methods are chosen by; `collapse` says if the model gave up.
+    `inner` is the score of the out-of-fold rows, which methods are chosen by; `collapse` says if the model gave up;
+    `asked` is the share of test rows that a person decides, and score and cells are of the others.
     """
 
     seed: int
@@ -51,6 +52,7 @@ class Outcome:
     seconds: float
     epochs: int = 0
     collapse: str = ""
+    asked: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,10 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One method: a model trained with a loss, and cut by a rule; `epochs` are means over splits."""
+    """One method: a model trained with a loss, and cut by a rule; `epochs` are means over splits.
+
+    `ensemble`: the mean of the folds' models was judged, not one model of all rows.
+    """
 
     name: str
     model: str
@@ -114,6 +119,7 @@ class Candidate:
     operating: Operating
     calibration: Calibration
     epochs: Course = field(default_factory=Course)
+    ensemble: bool = False
 
     @property
     def inner(self) -> float:
@@ -164,6 +170,7 @@ class Comparison:
 
     `verdict`: is the winner better than the baseline, equivalent within the margin, is that undecided, or is there "no
     signal", because nothing beats `constant`? `advised` is the method that follows: the winner, the baseline, or none.
+    `promise` says what was asked of every cut, and what it is on test rows.
 
     >>> table = TableFacts("fraud", "is_fraud", "1", 1000, 20, 5)
     >>> comparison = Comparison(table, "fbeta:beta=2", "F₂", (), "", "", "Nothing was run.")
@@ -188,6 +195,7 @@ class Comparison:
     verdict: str = ""
     margin: float = 0.01
     constant: NoSkill | None = None
+    promise: str = ""
     version: int = VERSION
 
     @property

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from fbeta.artifact import Model
 from fbeta.comparison import parts
@@ -24,9 +25,11 @@ from fbeta.comparison.judging import Judged, compared, decision_for, held_calls,
 from fbeta.comparison.methods import Method, Names, check
 from fbeta.comparison.parts import Progress
 from fbeta.comparison.plan import Plan, versions
+from fbeta.comparison.promised import check_limits, for_one_of, told
 from fbeta.comparison.result import Comparison
 from fbeta.comparison.verdict import BETTER, NO_SIGNAL, judged_together
 from fbeta.data import load_table, root
+from fbeta.learners.ensemble import Ensemble, check_ensemble
 from fbeta.metrics import Metric, as_metric, title
 from fbeta.numerals import fixed
 from fbeta.spelling import did_you_mean, unknown
@@ -51,6 +54,10 @@ def compare(
     rule: str = "shrunk",
     margin: float = 0.01,
     test: str = "rows",
+    subject_to: Mapping[Any, float] | None = None,
+    confidence: float | None = None,
+    abstain: float | str | None = None,
+    ensemble: bool = False,
     seed: int = 0,
     device: str = "cpu",
     folder: Path | str | None = None,
@@ -73,6 +80,9 @@ def compare(
     - `margin`: a difference of the metric that does not matter.
     - `test`: "rows" pools the test rows and looks at the influence of each, or of blocks of time where the table has
       times; "splits" is the corrected resampled t-test over splits.
+    - `subject_to`, `confidence`, `abstain`: what every cut must reach, on its rows or as a promise, and the rows for a
+      person, which are not scored: see `tune`.
+    - `ensemble`: judge the mean of the folds' models, not one model of all rows.
     - `folder`: keeps finished parts, so that a killed comparison goes on and ends with the same numbers; processes
       that share one divide the work.
     - `jobs`: processes to train in; None is as many as there are cores where the table is small. Other backends of
@@ -95,8 +105,9 @@ def compare(
     if not 0 < margin < math.inf:
         raise ValueError(f"margin must be a number above 0; got {margin!r}. It is a difference that does not matter.")
     goal, methods = check(metric, models, losses, rule=rule, device=device)
+    limits = check_limits(subject_to, confidence, abstain)
     table = data if isinstance(data, Table) else load_table(data, target, **options)
-    plan = Plan.make(table, goal, methods, splits, folds, seed, rule)
+    plan = Plan.make(table, goal, methods, splits, folds, seed, rule, check_ensemble(ensemble))
     kept = None if folder is None else Folder(folder, say)
     if train:
         scores = parts.train(plan, table, device=device, folder=kept, jobs=jobs, tick=tick)
@@ -108,7 +119,12 @@ def compare(
     for part, found in scores:
         for loss, x in found.items():
             method = Method(part.model, loss)
-            judged[part.split][method] = judge(x, y, plan.splits[part.split], goal, rule)
+            try:
+                judged[part.split][method] = judge(x, y, plan.splits[part.split], goal, rule, **limits)
+            except ValueError as error:
+                if not limits:
+                    raise
+                raise ValueError(f"{method.name}, split {part.split + 1}: {error}") from error
     whole = {k: found for k, found in judged.items() if len(found) == len(methods)}
     if not whole:
         raise ValueError("no split is finished by all methods yet; train first, or ask for fewer methods.")
@@ -117,7 +133,8 @@ def compare(
     machine = f"{platform.machine()}, {torch.get_num_threads()} threads, torch {version}"
     seconds = time.perf_counter() - began
     made: dict[str, Any] = {"seconds": seconds, "machine": machine}
-    return compared(table, finished, list(whole.values()), margin=margin, test=test, **made)
+    result = compared(table, finished, list(whole.values()), margin=margin, test=test, **made)
+    return replace(result, promise=told(result, limits))
 
 
 def _check_options(call: Callable[..., Any], options: Mapping[str, Any]) -> None:
@@ -142,6 +159,10 @@ def fit(
     comparison: Comparison | None = None,
     folds: int | None = None,
     rule: str | None = None,
+    subject_to: Mapping[Any, float] | None = None,
+    confidence: float | None = None,
+    abstain: float | str | None = None,
+    ensemble: bool | None = None,
     seed: int = 0,
     device: str = "cpu",
     force: bool = False,
@@ -154,9 +175,12 @@ def fit(
     - `data`: a `Table`, a data frame, a path, or the name of a set; `options` are those of `fbeta.data.load_table`.
     - `models`, `losses`: what to train. Of several methods the simplest is kept whose out-of-fold score is within one
       standard error of the best.
-    - `comparison`: take the method it advises instead, with its metric, rule, folds and roles of columns unless others
-      are given.
+    - `comparison`: take the method it advises instead, with its metric, rule, folds, ensemble and roles of columns
+      unless others are given.
     - `folds`: 5, for calibration, cut and early stopping. `rule`: how the cut is chosen, "shrunk".
+    - `subject_to`, `confidence`, `abstain`: what the cut must reach, and the rows for a person: see `tune`. Where the
+      best of several methods is kept, each must promise more, so that the promise holds for the one that is.
+    - `ensemble`: keep the models of the folds, which answer by their mean, not one of all rows.
     - `force`: fit even without a signal: where nothing is reliably better than calling all rows positive, or none.
     - `sha256`: of the file that the rows come from, to be kept in the model. `tick`: is told how far it is.
 
@@ -166,8 +190,11 @@ def fit(
     """
     began = time.perf_counter()
     _check_options(fit, options)
+    limits = check_limits(subject_to, confidence, abstain)
     if comparison is not None:
-        metric, models, losses, rule, folds = _asked(comparison, metric, models, losses, rule, folds, force)
+        metric, models, losses, rule, folds, ensemble = _asked(
+            comparison, metric, models, losses, rule, folds, ensemble, force
+        )
         options = comparison.reading(target=target, **options)
         target = options.pop("target")
     rule, folds = rule or "shrunk", folds or 5
@@ -178,28 +205,34 @@ def fit(
         left = {*comparison.table.drop, comparison.table.group, comparison.table.time}
         if more := [column.name for column in table.columns if column.name in left]:
             raise ValueError(f"the comparison did not learn from {listed(more)}: leave it out of this table (drop=).")
-    plan = Plan.whole(table, goal, methods, folds, seed, rule)
+    plan = Plan.whole(table, goal, methods, folds, seed, rule, check_ensemble(ensemble or False))
     split, y = plan.splits[0], table.y.astype(np.int64)
     inside, truth, fold = split.fold >= 0, y[split.held], split.fold[split.fold >= 0]
     scores = parts.train(plan, table, device=device, tick=tick)
     found = {Method(part.model, loss): x for part, of_part in scores for loss, x in of_part.items()}
-    held: dict[Method, Calls] = {
-        method: [held_calls(found[method].inner[inside], truth, fold, found[method].calibration, goal, rule)]
-        for method in methods
-        if found[method].fitted is not None
+    fitted = [method for method in methods if found[method].fitted is not None]
+    called: dict[Method, NDArray[np.bool_] | None] = {
+        method: held_calls(
+            found[method].inner[inside], truth, fold, found[method].calibration, goal, rule, limits.get("subject_to")
+        )
+        for method in fitted
     }
-    if not held:
+    held: dict[Method, Calls] = {method: [calls] for method, calls in called.items() if calls is not None}
+    if not fitted:
         raise ValueError(
             f"training diverged ({', '.join(m.name for m in methods)}): its scores are not finite; choose another "
             "model or loss."
         )
     inference = ByRows(goal, JudgedRows(y, table.group, [split.held], [0]), held=1 / folds)
-    method = chosen(inference, held, simplest_first(list(held)))
-    if comparison is None and not force:
+    # Where no cut of some folds meets what is asked, that of all rows may, or says why not.
+    method = chosen(inference, held, simplest_first(list(held))) if held else fitted[0]
+    if comparison is None and held and not force:
         _need_signal(inference, held, method)
     trained = found[method]
     assert trained.fitted is not None
-    decision = decision_for(trained.inner[inside], truth, trained.calibration, goal, rule)
+    decision = decision_for(
+        trained.inner[inside], truth, trained.calibration, goal, rule, **for_one_of(methods, limits)
+    )
     about = {
         "data": table.name,
         "sha256": sha256,
@@ -207,6 +240,7 @@ def fit(
         "positives": int(table.y.sum()),
         "title": title(goal),
         "folds": folds,
+        "ensemble": isinstance(trained.fitted[1], Ensemble),
         "seed": seed,
         "tried": [m.name for m in methods],
         "epochs": trained.rounds,
@@ -242,8 +276,15 @@ def digest_of_file(path: Path | str) -> str:
 
 
 def _asked(
-    comparison: Comparison, metric: Any, models: Any, losses: Any, rule: str | None, folds: int | None, force: bool
-) -> tuple[Any, str, str, str, int]:
+    comparison: Comparison,
+    metric: Any,
+    models: Any,
+    losses: Any,
+    rule: str | None,
+    folds: int | None,
+    ensemble: bool | None,
+    force: bool,
+) -> tuple[Any, str, str, str, int, bool]:
     if models or losses:
         raise ValueError("a comparison says which method is fitted: leave models and losses out.")
     if metric is not None and as_metric(metric) != as_metric(comparison.metric):
@@ -261,4 +302,5 @@ def _asked(
     except KeyError as error:
         raise ValueError("the comparison advises no method: compare again.") from error
     given = metric if metric is not None else comparison.metric
-    return given, best.model, best.loss, rule or best.rule, folds or comparison.folds or 5
+    mean = best.ensemble if ensemble is None else ensemble
+    return given, best.model, best.loss, rule or best.rule, folds or comparison.folds or 5, mean

@@ -3,6 +3,8 @@
 from fbeta.decisions import rules
 from fbeta.decisions.calibration import Calibrator, Platt
 from fbeta.decisions.calibration_choice import calibrate
+from fbeta.decisions.class_rule import ClassRule
+from fbeta.decisions.class_scores import score_table
 from fbeta.decisions.decision import Decision
 from fbeta.decisions.interval import Interval
 from fbeta.decisions.prevalence import Prevalence
@@ -14,6 +16,6 @@ from fbeta.decisions.threshold import Threshold
 from fbeta.decisions.tuning import tune
 
 __all__ = [
-    "Calibrator", "Decision", "Interval", "Platt", "Prevalence", "Rule", "Sketch", "Steps", "Threshold", "as_rule",
-    "calibrate", "curve", "decide_rows", "row_scores", "rules", "size_weights", "tune",
+    "Calibrator", "ClassRule", "Decision", "Interval", "Platt", "Prevalence", "Rule", "Sketch", "Steps", "Threshold",
+    "as_rule", "calibrate", "curve", "decide_rows", "row_scores", "rules", "score_table", "size_weights", "tune",
 ]  # fmt: skip

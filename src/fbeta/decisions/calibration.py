@@ -205,25 +205,29 @@ def fit_platt(rows: LabelledRows, limits: tuple[float, float] = (-np.inf, np.inf
     return Platt(float(a / spread), float(b - a * centre / spread), **common)
 
 
-def most_likely(rows: LabelledRows, design: Vector) -> Vector:
-    """The log odds, linear in the design, that are most likely: Newton steps, halved until they help."""
+def most_likely(rows: LabelledRows, design: Vector, prior: tuple[Vector, Vector] | None = None) -> Vector:
+    """The log odds, linear in the design, that are most likely: Newton steps, halved until they help.
+
+    `prior`: mean and precision of the coefficients, if something is known of them.
+    """
     hit, miss = rows.hit, rows.miss
     n1, n0, mass = hit.sum(), miss.sum(), hit + miss
     goal = hit * (n1 + 1) / (n1 + 2) + miss / (n0 + 2)
+    expected, sure = (np.zeros(len(design)), np.zeros(2 * [len(design)])) if prior is None else prior
     here = np.zeros(len(design))
     here[-1] = float(logit(goal.sum() / mass.sum())) if mass.sum() > 0 else 0.0
 
     def loss(at: Vector) -> float:
         f = at @ design
-        return float((mass * np.logaddexp(0.0, f) - goal * f).sum())
+        return float((mass * np.logaddexp(0.0, f) - goal * f).sum() + (at - expected) @ sure @ (at - expected) / 2)
 
     if len(design) == 1:
         return here
     found = loss(here)
     for _ in range(50):
         p = sigmoid(here @ design)
-        slope = design @ (goal - mass * p)
-        curvature = (design * (mass * p * (1 - p))) @ design.T + 1e-10 * mass.sum() * np.eye(len(design))
+        slope = design @ (goal - mass * p) - sure @ (here - expected)
+        curvature = (design * (mass * p * (1 - p))) @ design.T + 1e-10 * mass.sum() * np.eye(len(design)) + sure
         step = np.linalg.solve(curvature, slope)
         for _ in range(30):
             there = here + step

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -112,9 +112,14 @@ def calibrate(steps: Steps) -> Calibrator:
 
 
 def calibrate_columns(
-    calibration: str | Sequence[Calibrator], s: Vector, y: NDArray[Any], w: NDArray[Any] | None, kind: str
+    calibration: str | Sequence[Calibrator],
+    s: Vector,
+    y: NDArray[Any],
+    w: NDArray[Any] | None,
+    kind: str,
+    auto: Callable[[Iterable[Steps]], Iterable[Calibrator]],
 ) -> tuple[Calibrator, ...]:
-    """What `Decision.fit` is asked for: "auto", "platt", "none", or one that is known for each column.
+    """What `Decision.fit` is asked for: "auto" (what that means), "platt", "none", or one known for each column.
 
     Shape: `s` and `y` ``(n, K)``, `w` ``(n,)``.
     """
@@ -127,10 +132,9 @@ def calibrate_columns(
         return (Platt(1.0, 0.0, of_logits=of_logits),) * len(s.T)
     if calibration not in ("auto", "platt"):
         raise ValueError(f"calibration must be 'auto', 'platt', 'none' or one per column; got {calibration!r}.")
+    columns = (Steps.of(column, target, w, kind=kind) for column, target in zip(s.T, y.T, strict=True))
     found = []
-    for column, target in zip(s.T, y.T, strict=True):
-        steps = Steps.of(column, target, w, kind=kind)
-        curve = calibrate(steps) if calibration == "auto" else Platt.fit(steps)
+    for column, curve in zip(s.T, auto(columns) if calibration == "auto" else map(Platt.fit, columns), strict=True):
         if isinstance(curve, Platt):
             spread = float(np.std(logit(column) if of_logits else column))
             curve = replace(curve, slope=max(curve.slope, FLAT / max(spread, FLAT)))

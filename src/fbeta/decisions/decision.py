@@ -10,17 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from fbeta.decisions.calibration import Calibrator, logit, sigmoid
 from fbeta.decisions.calibration_choice import calibrate_columns
-from fbeta.decisions.classes import Gains, best_gains
+from fbeta.decisions.class_rule import NO_CUT, ClassRule
 from fbeta.decisions.inputs import KINDS, Vector, read_array, read_kind
 from fbeta.decisions.kept_rows import KeptRows
 from fbeta.decisions.prevalence import Prevalence, check_seen
-from fbeta.decisions.problem import few_positives
 from fbeta.decisions.row_cut import cut_rows
 from fbeta.decisions.row_rule import RowRule
-from fbeta.decisions.rules import Constant, Rule
+from fbeta.decisions.rules import Constant, Rule, as_rule
 from fbeta.decisions.rules.constant import USUAL
 from fbeta.decisions.sketch import Sketch
-from fbeta.decisions.steps import count_columns
 from fbeta.decisions.threshold import Threshold
 from fbeta.decisions.tuning import tune
 from fbeta.metrics import Metric, as_metric, check_prevalence, title
@@ -38,7 +36,7 @@ class Decision:
 
     `calibration` is g, a rising curve of log odds, `cuts` holds c and what is known about it (a `Threshold` of
     probabilities), one of each per column. Among several classes that exclude each other the one with the largest
-    value to the metric is called, see `Gains`; where the mean of row scores counts, `rows` decides, see `RowRule`.
+    value to the metric is called, see `ClassRule`; where the mean of row scores counts, `rows` decides, see `RowRule`.
     `kept` are the labelled rows in short, from which `adapt` chooses the cuts again for a population with another
     share of positives; what it found is in `prevalences`.
 
@@ -57,7 +55,7 @@ class Decision:
     calibration: tuple[Calibrator, ...]
     cuts: tuple[Threshold, ...]
     metric: Metric | None = None
-    gains: Gains | None = None
+    classes: ClassRule | None = None
     several: bool = False
     kept: KeptRows | None = None
     prevalences: tuple[Prevalence, ...] = ()
@@ -82,14 +80,16 @@ class Decision:
         """Calibrate, then cut.
 
         - `kind`, `rule`: as in `tune`; the rule "own" is the model's own boundary, a logit of 0 or a probability of ½.
-          `constraints`: `subject_to`, `budget` and `prevalence` of `tune`.
-        - `calibration`: "auto" learns it from the rows, in the form that their log loss asks for (see `calibrate`),
-          "platt" a line; "none" takes probabilities and logits as they are; or what is known, one `Platt` per column.
+          `constraints`: `subject_to`, `budget`, `prevalence`, `confidence` and `abstain` of `tune`.
+        - `calibration`: "auto" learns it from the rows, in the form that their log loss asks for (see `calibrate`; with
+          the rule "pooled" columns with few positives share a line, see `calibrate_together`), "platt" a line; "none"
+          takes probabilities and logits as they are; or what is known, one `Platt` per column.
         - `average`: each column has its own cut ("macro"), or all share one, for the pooled counts ("micro"); "samples"
           is the mean of the scores that rows have by themselves: each row gets the set with the highest expected score,
           or all rows one common cut where that scored more. But for "own", `rule` has no say in it.
         - `empty`: what a row without positives scores if nothing is called in it ("samples").
-        - `exclusive`: the columns are classes, of which each row has exactly one.
+        - `exclusive`: the columns are classes, of which each row has exactly one; `average` is "macro" or "weighted" by
+          the rows of each class, see `ClassRule`.
 
         Shape: `scores` and `target` ``(n,)`` or ``(n, K)``, `weight` ``(n,)``.
         """
@@ -97,20 +97,25 @@ class Decision:
         y = read_array("target", target)
         if s.shape != y.shape or s.ndim not in (1, 2) or s.size == 0:
             raise ValueError(f"scores and target must be alike, (n,) or (n, K); got {s.shape} and {y.shape}.")
-        if average not in ("macro", "micro", "samples"):
-            raise ValueError(f"average must be 'macro', 'micro' or 'samples'; got {average!r}.")
+        if average not in ("macro", "weighted", "micro", "samples"):
+            raise ValueError(f"average must be 'macro', 'weighted', 'micro' or 'samples'; got {average!r}.")
         several = s.ndim == 2
         s, y = (s, y) if several else (s[:, None], y[:, None])
         kind = read_kind(kind, float(s.min()), float(s.max()), matters=True)
+        constraints = {name: value for name, value in constraints.items() if value is not None}
         goal, w = as_metric(metric), None if weight is None else read_array("weight", weight)
-        curves = calibrate_columns(calibration, s, y, w, kind)
+        own = isinstance(rule, str) and rule == "own"
+        chosen = Constant() if own else as_rule(rule)
+        curves = calibrate_columns(calibration, s, y, w, kind, chosen.calibrations)
         made = cls(kind, curves, (), goal, None, True)
         p = made.probability(s)
-        own = isinstance(rule, str) and rule == "own"
+        if average == "micro" and constraints.keys() & {"confidence", "abstain"}:
+            raise ValueError("confidence and abstain are about single columns; use average='macro'.")
         if exclusive and not own:  # boundaries against the rest do not say which class to call
-            p = _normalised(p)
-            gains = best_gains(p, y.astype(np.float64), goal, w, rule)
-            return cls(kind, curves, _cuts_of_classes(gains, p, y, goal, w), goal, gains, True)
+            if constraints:
+                raise ValueError(NO_CUT)
+            classes = ClassRule.fit(_normalised(p), y, goal, w, rule=rule, average=average)
+            return cls(kind, curves, classes.cuts, goal, classes, True)
         if average == "micro" and not own:  # one cut for all columns: what micro averages pool
             wide = None if w is None else np.repeat(w, s.shape[1])
             cut = tune(p.ravel(), y.ravel(), goal, wide, kind="probability", rule=rule, **constraints)
@@ -125,10 +130,12 @@ class Decision:
             return cls(
                 kind, curves, (cut,) * s.shape[1], goal, None, True, rows=RowRule.choose(p, y, goal, w, cut, empty)
             )
-        cuts = []
-        for curve, column, truth in zip(curves, p.T, y.T, strict=True):
-            each = _own(curve, kind) if own else rule
-            cuts.append(tune(column, truth, goal, w, kind="probability", rule=each, **constraints))
+        how: dict[str, Any] = {"kind": "probability", **constraints}
+        if own:
+            each = zip(curves, p.T, y.T, strict=True)
+            cuts = [tune(column, truth, goal, w, rule=_own(curve, kind), **how) for curve, column, truth in each]
+        else:
+            cuts = list(tune(p, y, goal, w, rule=chosen, **how).columns)
         return cls(kind, curves, tuple(cuts), goal, None, several, KeptRows.of(s, cuts, constraints))
 
     @property
@@ -149,7 +156,7 @@ class Decision:
     def probability(self, scores: Any) -> Vector:
         """Calibrated probabilities; those of classes that exclude each other sum to one."""
         p: Vector = sigmoid(self.log_odds(scores))
-        return p if self.gains is None else _normalised(p)
+        return p if self.classes is None else _normalised(p)
 
     def decide(self, scores: Any) -> Any:
         """Which rows are positive; for classes that exclude each other, which class is called.
@@ -157,8 +164,8 @@ class Decision:
         An array of booleans for arrays, a tensor for tensors.
         """
         p = self.probability(scores)
-        if self.gains is not None:
-            found = self.gains(p).argmax(-1)[..., None] == np.arange(p.shape[-1])
+        if self.classes is not None:
+            found = self.classes.decide(p)[..., None] == np.arange(p.shape[-1])
         elif self.rows is not None and self.metric is not None:
             found = self.rows.decide(p, self.metric, self.cuts[0])
         elif self.several:
@@ -171,13 +178,32 @@ class Decision:
         made.numpy()[...] = found
         return made.to(scores.device)
 
+    def outcome(self, scores: Any) -> NDArray[np.int64]:
+        """Decide in three: 1 is positive, 0 negative, and −1 is for a person, see `Threshold.outcome`.
+
+        Shape: as in `decide`.
+
+        >>> scores, target = [0.9, 0.8, 0.6, 0.5, 0.3, 0.1], [1, 1, 0, 1, 0, 0]
+        >>> Decision.fit(scores, target, "f1", kind="probability", rule="exact", abstain=0.4).outcome([0.85, 0.55, 0.2])
+        array([ 1, -1,  0])
+        """
+        found = np.asarray(self.decide(np.asarray(read_array("scores", scores)))) * 1
+        if all(cut.asking is None for cut in self.cuts):
+            return found
+        p = self.probability(scores)
+        return (
+            np.stack([c.outcome(p[..., k]) for k, c in enumerate(self.cuts)], -1)
+            if self.several
+            else self.cut.outcome(p)
+        )
+
     def margin(self, scores: Any) -> Vector:
         """How far above the cut log odds are: positive exactly where `decide` says so.
 
         For classes that exclude each other it is the value of calling each: the largest is called.
         """
-        if self.gains is not None:
-            return self.gains(self.probability(scores))
+        if self.classes is not None:
+            return self.classes.values(self.probability(scores))
         cuts = np.array([float(cut.value) for cut in self.cuts])
         # A cut that calls all or none is infinitely far away; margins stay finite.
         there = np.where((cuts > 0) & (cuts < 1), logit(cuts, 1e-300), np.where(cuts > 0, FAR, -FAR))
@@ -235,11 +261,11 @@ class Decision:
             odds, weight = self._new_rows(scores)
             found = [self.kept.find(k, odds[:, k], weight, self.cuts[k], self._raised(k)) for k in columns]
         curves, cuts = list(self.calibration), list(self.cuts)
-        for k, population in enumerate(found):
-            here = self.kept.share(k) if self.cuts[k].prevalence is None else self.cuts[k].prevalence
-            if (population.value, population.raised) != (here, self._raised(k)):
-                curves[k] = curves[k].raised(population.raised - self._raised(k))
-                cuts[k] = self.kept.cut(k, population, self.cuts[k])
+        here = [self.kept.share(k) if cut.prevalence is None else cut.prevalence for k, cut in enumerate(cuts)]
+        moved = [k for k in columns if (found[k].value, found[k].raised) != (here[k], self._raised(k))]
+        again = self.kept.cuts(found, self.cuts) if moved else cuts
+        for k in moved:
+            curves[k], cuts[k] = curves[k].raised(found[k].raised - self._raised(k)), again[k]
         return replace(self, calibration=tuple(curves), cuts=tuple(cuts), prevalences=tuple(found))
 
     def _new_rows(self, scores: Any) -> tuple[Vector, Vector | None]:
@@ -288,6 +314,8 @@ class Decision:
         >>> print(Decision.fit([0.9, 0.8, 0.3, 0.1] * 10, [1, 1, 0, 0] * 10, "f1", kind="probability").explain())
         Positive from a probability of 0.507 on: F₁ 1.000 on the rows that chose the cut (95 % interval 0.911 to 1.000).
         """
+        if self.classes is not None:
+            return "\n".join(filter(None, [self.classes.explain(), self.classes.warning]))
         said = []
         for k, cut in enumerate(self.cuts if self.rows is None else self.cuts[:1]):
             where, known = f"positive from a probability of {short(cut.value, 3)} on", ""
@@ -301,7 +329,7 @@ class Decision:
                 said.append(self.rows.explain(cut.metric, where))
                 continue
             said.append(f"Column {k}: {where}{known}." if self.several else f"{where.capitalize()}{known}.")
-            said += [cut.warning] if cut.warning else []
+            said += cut.remarks()
             said += [self.prevalences[k].explain()] if self.prevalences else []
         return "\n".join(said)
 
@@ -312,7 +340,7 @@ class Decision:
             "calibration": [curve.to_dict() for curve in self.calibration],
             "cuts": [cut.to_dict() for cut in self.cuts],
             "metric": None if self.metric is None else str(self.metric),
-            "gains": None if self.gains is None else [self.gains.gain.tolist(), self.gains.offset.tolist()],
+            "classes": None if self.classes is None else self.classes.to_dict(),
             "several": self.several,
             "kept": None if self.kept is None else self.kept.to_dict(),
             "prevalences": [population.to_dict() for population in self.prevalences],
@@ -326,8 +354,7 @@ class Decision:
             kind, several = str(data["kind"]), bool(data["several"])
             curves = tuple(Calibrator.from_dict(c) for c in data["calibration"])
             cuts = tuple(Threshold.from_dict(c) for c in data["cuts"])
-            gains = data.get("gains")
-            values = None if gains is None else Gains(*(np.array(x, dtype=np.float64) for x in gains))
+            classes = None if data.get("classes") is None else ClassRule.from_dict(data["classes"])
             held, found = data.get("kept"), data.get("prevalences", ())
             kept = None if held is None else KeptRows.from_dict(held)
             prevalences = tuple(map(Prevalence.from_dict, found))
@@ -342,30 +369,18 @@ class Decision:
             raise ValueError("the rows it kept are of other columns")
         if any(np.ndim(cut.value) or math.isnan(cut.value) for cut in cuts):
             raise ValueError("its cut is no number")
-        if values is not None and not (several and values.gain.shape == values.offset.shape == (len(cuts),)):
+        if classes is not None and not (several and len(classes.cuts) == len(cuts)):
             raise ValueError("its gains do not fit its classes")
         metric = cuts[0].metric
-        if rows is not None and (metric is None or values is not None or not several):
+        if rows is not None and (metric is None or classes is not None or not several):
             raise ValueError("its rows cannot be decided one by one: there is no metric, or no several labels")
-        return cls(kind, curves, cuts, metric, values, several, kept, prevalences, rows)
+        return cls(kind, curves, cuts, metric, classes, several, kept, prevalences, rows)
 
 
 def _own(curve: Calibrator, kind: str) -> Constant:
     if kind not in USUAL:
         raise ValueError("Scores of kind 'score' have no boundary of their own; use another rule.")
     return Constant(float(curve(USUAL[kind])))
-
-
-def _cuts_of_classes(
-    gains: Gains, p: Vector, y: NDArray[Any], metric: Metric, w: NDArray[Any] | None
-) -> tuple[Threshold, ...]:
-    """What each class would be cut at on its own, and its score among the others."""
-    called = gains(p).argmax(1)[:, None] == np.arange(p.shape[1])
-    scores = np.asarray(metric(count_columns(called, y, w)))
-    values = gains.offset / gains.gain
-    said = [few_positives(float(n)) for n in y.sum(0)]
-    each = zip(values, scores, called.sum(0), said, strict=True)
-    return tuple(Threshold(float(v), float(s), int(n), "probability", metric=metric, warning=w) for v, s, n, w in each)
 
 
 def _normalised(p: Vector) -> Vector:

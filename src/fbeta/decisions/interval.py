@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fbeta.decisions.abstention import decided
 from fbeta.decisions.inputs import Vector
 from fbeta.decisions.problem import Problem
 from fbeta.decisions.steps import Binned, Steps, score_cells
@@ -56,15 +57,22 @@ class Evidence:
     follows: float
     allowed: NDArray[np.bool_]
     prevalence: float | None
+    #: For each cut the one below which rows are negative, by number: rows between the two are not decided.
+    lows: NDArray[np.intp] | None = None
 
     @classmethod
-    def of(cls, problem: Problem, index: int, follows: float) -> Self:
-        """Keep the chosen cut, and some that divide positives and negatives into equal parts."""
-        steps = problem.observed
-        knots = steps.knots(KNOTS, index)
+    def of(cls, problem: Problem, index: int, follows: float, parts: int = KNOTS, low: int | None = None) -> Self:
+        """Keep the chosen cut (or two), and some that divide positives and negatives into equal parts."""
+        steps, lows = problem.observed, None
+        knots = steps.knots(parts, index, index if low is None else low)
         kept, place = steps.at_knots(knots), int(np.searchsorted(knots, index))
-        allowed = np.ones(knots.size, dtype=bool) if problem.allowed is None else problem.allowed[knots]
-        return cls(kept, steps.cuts_at(knots), problem.metric, place, follows, allowed, problem.prevalence)
+        allowed = problem.allowed if problem.ends is None else problem.ends.high
+        allowed = np.ones(knots.size, dtype=bool) if allowed is None else allowed[knots]
+        if low is not None:  # as many rows are handed over below each cut
+            asked = steps.called[low] - steps.called[index]
+            lows = np.searchsorted(kept.called, kept.called + asked, side="right") - 1
+            lows[place] = np.searchsorted(knots, low)
+        return cls(kept, steps.cuts_at(knots), problem.metric, place, follows, allowed, problem.prevalence, lows)
 
     def at(self, cut: float) -> tuple[Confusion, int]:
         """Cells and rows called positive at another cut, to within one of the steps."""
@@ -82,6 +90,14 @@ class Evidence:
         """How much better a cut looks on the rows that chose it than it is."""
         if self.follows == 0:
             return 0.0
+        best, seen = self.choices()
+        with np.errstate(invalid="ignore"):  # a user's formula may be infinite; such gaps are left out
+            gaps = seen - self._scores(*self._cells())[best]
+        gaps = gaps[np.isfinite(gaps)]
+        return self.follows * max(0.0, float(gaps.mean())) if gaps.size else 0.0
+
+    def choices(self) -> tuple[NDArray[np.intp], Vector]:
+        """The best cut for each of many draws of the rows, and its score on that draw. Shape: ``(RESAMPLES,)``."""
         steps, rng = self.steps, np.random.default_rng(0)
         tp, fp = (
             first[0] + np.pad(np.cumsum(rng.poisson(mass * rows, (RESAMPLES, mass.size)) / rows, 1), ((0, 0), (1, 0)))
@@ -91,22 +107,19 @@ class Evidence:
         )
         # What other columns miss stays missed.
         n1, n0 = steps.positives - steps.tp[-1], steps.negatives - steps.fp[-1]
-        cells = tp, fp, tp[:, -1:] - tp + n1, fp[:, -1:] - fp + n0
+        lows = slice(None) if self.lows is None else self.lows
+        cells = tp, fp, tp[:, -1:] - tp[:, lows] + n1, fp[:, -1:] - fp[:, lows] + n0
         total = tp[:, -1:] + fp[:, -1:] + n1 + n0
         seen = self._scores(*(x * divide(self._total, total) for x in cells))
-        true = self._scores(*steps.confusion())
         seen = np.where(self.allowed & ~np.isnan(seen), seen, -np.inf)
         best = np.argmax(seen, axis=1)
-        with np.errstate(invalid="ignore"):  # a user's formula may be infinite; such gaps are left out
-            gaps = seen[np.arange(RESAMPLES), best] - true[best]
-        gaps = gaps[np.isfinite(gaps)]
-        return self.follows * max(0.0, float(gaps.mean())) if gaps.size else 0.0
+        return best, seen[np.arange(RESAMPLES), best]
 
     def interval(self, level: float = 0.95, optimism: float | None = None) -> Interval:
         """Both intervals."""
         draws = self._scores(*self._drawn_cells())
         draws = draws[np.isfinite(draws)]
-        values = self._scores(*self.steps.confusion())
+        values = self._scores(*self._cells())
         chosen = float(values[self.index])
         near = self.allowed & (values >= chosen - (float(np.std(draws)) if draws.size else 0.0))
         near[self.index] = True
@@ -121,6 +134,11 @@ class Evidence:
         low, high = max(low - better, worst), min(high - max(0.0, better - twice), best)
         return Interval((min(low, chosen), max(high, chosen)), cuts, level)
 
+    def _cells(self) -> Confusion:
+        """The cells of the rows that are decided, at every cut."""
+        places = np.arange(self.cuts.size)
+        return decided(self.steps, places, places if self.lows is None else self.lows)
+
     def _drawn_cells(self) -> Confusion:
         """The four cells at the chosen cut, drawn from their posterior."""
         steps, rng = self.steps, np.random.default_rng(0)
@@ -131,7 +149,13 @@ class Evidence:
         # n₁ and n₀ vary with the weights of both classes: so many rows without weights say as much about their share.
         rows = divide(self._total, n0 / hits + n1 / misses)
         rate = rng.beta(n1 * rows + 1, n0 * rows + 1, DRAWS)
-        return Confusion(*(x * self._total for x in Confusion.from_rates(fpr, tpr, rate)))
+        drawn = Confusion(*(x * self._total for x in Confusion.from_rates(fpr, tpr, rate)))
+        if self.lows is None:
+            return drawn
+        low = steps.confusion(self.lows[self.index])  # of those that are not called, some are handed over
+        fn = rng.beta(low.fn * hits + 0.5, (c.fn - low.fn) * hits + 0.5, DRAWS)
+        tn = rng.beta(low.tn * misses + 0.5, (c.tn - low.tn) * misses + 0.5, DRAWS)
+        return Confusion(drawn.tp, drawn.fp, fn * drawn.fn, tn * drawn.tn)
 
     @property
     def _total(self) -> float:
@@ -143,10 +167,17 @@ class Evidence:
         worst, best = float(self._scores(0.0, n0, n1, 0.0)), float(self._scores(n1, 0.0, 0.0, n0))
         return (worst, best) if worst < best else (-np.inf, np.inf)
 
+    def _moved(self, c: Confusion, prevalence: float) -> Confusion:
+        """Shares of rows where positives have another share."""
+        if self.lows is None:
+            return c.at_prevalence(prevalence)
+        hit, miss = prevalence / self.steps.positives, (1 - prevalence) / self.steps.negatives
+        return Confusion(c.tp * hit, c.fp * miss, c.fn * hit, c.tn * miss)
+
     def _scores(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Vector:
         c = Confusion(*map(np.asarray, (tp, fp, fn, tn)))
         if self.prevalence is not None:
-            c = Confusion(*(x * self._total for x in c.at_prevalence(self.prevalence)))
+            c = Confusion(*(x * self._total for x in self._moved(c, self.prevalence)))
         return score_cells(self.metric, c)
 
 

@@ -36,7 +36,7 @@ class KeptRows:
     def of(cls, scores: Vector, cuts: Sequence[Threshold], constraints: Mapping[str, Any]) -> Self | None:
         """The rows behind cuts of probabilities, whose scores were ``(n, K)``; None where there are none."""
         behind = [cut.evidence for cut in cuts if isinstance(cut.evidence, Evidence)]
-        asked = Constraints.read(constraints.get("subject_to"), constraints.get("budget"))
+        asked = Constraints.read(*(constraints.get(name) for name in ("subject_to", "budget", "confidence", "abstain")))
         if not behind or len(behind) < len(cuts):
             return None
         seen = tuple(zip(scores.min(0).tolist(), scores.max(0).tolist(), strict=True))
@@ -57,8 +57,18 @@ class KeptRows:
         at = float(logit(cut.value, 1e-300)) if np.isfinite(cut.value) else float(cut.value)
         return find_prevalence(self.rows[column], np.clip(log_odds - raised, -FARTHEST, FARTHEST), weight, at - raised)
 
-    def cut(self, column: int, population: Prevalence, old: Threshold) -> Threshold:
-        """The cut of a column by the same rule, for probabilities of a population."""
+    def cuts(self, populations: Sequence[Prevalence], old: Sequence[Threshold]) -> list[Threshold]:
+        """The cuts of all columns by the same rules, for probabilities of other populations."""
+        problems = [self._problem(k, *each) for k, each in enumerate(zip(populations, old, strict=True))]
+        found = list(old)
+        for rule in dict.fromkeys(cut.rule for cut in old):
+            mine = [k for k, cut in enumerate(old) if cut.rule == rule]
+            for k, cut in zip(mine, as_rule(rule).thresholds([problems[k] for k in mine]), strict=True):
+                found[k] = cut
+        return found
+
+    def _problem(self, column: int, population: Prevalence, old: Threshold) -> Problem:
+        """What a rule is asked for a column of another population."""
         rows, share = self.rows[column], population.value
         totals = rows.positives, rows.negatives
         there = rows.at_prevalence(share)
@@ -67,22 +77,23 @@ class KeptRows:
         hits, misses = (before / now * per for before, now, per in each)
         scores, ends = sigmoid(rows.scores + population.raised), sigmoid(rows.ends + population.raised)
         moved = replace(there, scores=scores, ends=ends, kind="probability", rows_per_weight=(hits, misses))
-        problem = Problem.read(moved, old.metric, self.constraints, share)
-        return as_rule(old.rule).threshold(problem)
+        return Problem.read(moved, old.metric, self.constraints, share)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         names = ("scores", "tp", "fp", "called", "rows_per_weight")
         rows = [{name: getattr(r, name) for name in names} | {"ends": r.ends[:-1]} for r in self.rows]
         at_least = [(str(metric), value) for metric, value in self.constraints.at_least]
-        asked = {"subject_to": at_least, "budget": self.constraints.budget}
+        asked = {name: getattr(self.constraints, name) for name in ("budget", "confidence", "abstain")}
+        asked |= {"subject_to": at_least}
         found: dict[str, Any] = to_plain({"rows": rows, "seen": self.seen, **asked})
         return found
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read `to_dict` back; ValueError for anything else."""
-        constraints = Constraints.read(dict(data["subject_to"]), data["budget"])
+        asked = dict(data["subject_to"]), data["budget"], data.get("confidence"), data.get("abstain")
+        constraints = Constraints.read(*asked)
         rows, seen = tuple(map(_read_rows, data["rows"])), tuple((float(a), float(b)) for a, b in data["seen"])
         if len(seen) != len(rows) or not all(-MOST <= a <= b <= MOST for a, b in seen):
             raise ValueError("the rows it kept have no range")
@@ -109,7 +120,9 @@ def _read_rows(data: Mapping[str, Any]) -> Binned:
         raise ValueError("the rows it kept have no such shape")
     rising = (np.diff(x).min(initial=0.0) >= 0 and x[0] == 0 for x in (tp, fp, called))
     falling = np.diff(scores).max(initial=0.0) <= 0 and np.diff(ends).max(initial=0.0) <= 0
-    if not (all(rising) and falling and called[-1] <= 2**53 and 0 < hits <= MOST and 0 < misses <= MOST):
+    positive = 0 < hits <= MOST and 0 < misses <= MOST
+    few = max(called[-1], tp[-1] * hits, fp[-1] * misses) <= 2**53
+    if not (all(rising) and falling and positive and few):
         raise ValueError("the counts of the rows it kept do not rise")
     counts = tp, fp, called.astype(np.int64)
     return Binned(scores, *counts, (hits, misses), kind="logit", ends=np.append(ends, -np.inf))

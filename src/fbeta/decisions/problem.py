@@ -2,15 +2,17 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fbeta.decisions.abstention import Ends, check_abstain, promised_ends
 from fbeta.decisions.inputs import Vector
-from fbeta.decisions.steps import Steps
-from fbeta.metrics import Metric, as_metric, check_prevalence
+from fbeta.decisions.promise import Promise, Trial, check_confidence, counted
+from fbeta.decisions.steps import Steps, score_cells
+from fbeta.metrics import Confusion, Metric, as_metric, check_prevalence
 
 #: With fewer positives a warning says so.
 FEW = 20
@@ -18,27 +20,68 @@ FEW = 20
 
 @dataclass(frozen=True)
 class Constraints:
-    """Metrics that must reach a value, and at most so many alerts."""
+    """Metrics that must reach a value, and at most so many alerts; what a person may decide.
+
+    With a `confidence` metrics must reach their values in the population, else on the rows.
+    """
 
     at_least: tuple[tuple[Metric, float], ...] = ()
     budget: float | None = None
+    confidence: float | None = None
+    abstain: float | str | None = None
 
     @classmethod
-    def read(cls, subject_to: Mapping[Any, float] | None, budget: float | None) -> Self:
+    def read(
+        cls,
+        subject_to: Mapping[Any, float] | None,
+        budget: float | None,
+        confidence: float | None = None,
+        abstain: float | str | None = None,
+    ) -> Self:
         """Read what a user writes."""
         if subject_to is not None and not isinstance(subject_to, Mapping):
             raise TypeError(f"subject_to maps metrics to values, as {{'recall': 0.9}}; got {subject_to!r:.60}.")
         asked = tuple((as_metric(spec), _number(f"the least {spec}", v)) for spec, v in (subject_to or {}).items())
         if budget is not None and _number("budget", budget) < 0:
             raise ValueError(f"budget is a number of alerts, zero or more; got {budget!r}.")
-        return cls(asked, None if budget is None else float(budget))
+        if confidence is not None:
+            check_confidence(confidence)
+            if not asked:
+                raise ValueError(
+                    "confidence is that of subject_to: say what is to hold, as subject_to={'recall': 0.9}."
+                )
+        if abstain is not None:
+            check_abstain(abstain, confidence, budget)
+        return cls(asked, None if budget is None else float(budget), confidence, abstain)
 
     def __bool__(self) -> bool:
-        return bool(self.at_least) or self.budget is not None
+        return bool(self.at_least) or self.budget is not None or self.abstain is not None
+
+    def promised(self, observed: Steps, prevalence: float | None) -> Ends | None:
+        """Where cuts may lie so that everything holds in the population; None where no promise is asked."""
+        if self.confidence is None:
+            return None
+        trial = Trial.of(self.at_least, self.confidence, prevalence, observed)
+        return promised_ends(trial, counted(observed), self.abstain)
+
+    @property
+    def promise(self) -> Promise | None:
+        """What is promised of a cut that was found."""
+        if self.confidence is None:
+            return None
+        asked = tuple((str(metric), least) for metric, least in self.at_least)
+        return Promise(asked, self.confidence, self.abstain is not None)
 
     def met(self, steps: Steps) -> NDArray[np.bool_] | None:
-        """Which cuts meet everything, perhaps none; None if nothing is asked."""
-        return np.logical_and.reduce([_gap(*x[1:]) <= 0 for x in self._measure(steps)]) if self else None
+        """Which cuts meet everything on the rows, perhaps none; None if nothing is asked."""
+        measured = self._measure(steps)
+        return np.logical_and.reduce([_gap(*x[1:]) <= 0 for x in measured]) if measured else None
+
+    def kept(self, c: Confusion) -> Any:
+        """Whether cells of rows meet what is asked of these rows; a promise is none of them."""
+        if self.confidence is not None:
+            return True
+        return np.logical_and.reduce([_gap(score_cells(metric, c), least) <= 0 for metric, least in self.at_least])
 
     def shortfall(self, steps: Steps) -> Vector:
         """How far each cut is from meeting everything: 0 where it does."""
@@ -84,16 +127,26 @@ class Problem:
     metric: Metric
     allowed: NDArray[np.bool_] | None = None
     prevalence: float | None = None
+    #: What is asked besides the metric, and, where it is promised, where a person's rows may end.
+    constraints: Constraints = field(default_factory=Constraints)
+    ends: Ends | None = None
 
     @classmethod
     def read(cls, steps: Steps, metric: Any, constraints: Constraints, prevalence: float | None = None) -> Self:
         """Bring steps to a rate and find what constraints leave."""
         rate = None if prevalence is None else check_prevalence(prevalence)
         there = steps if rate is None else steps.at_prevalence(rate)
+        ends = constraints.promised(steps, rate)
+        if constraints.abstain is not None:  # two cuts meet what one may not
+            return cls(there, steps, as_metric(metric), None, rate, constraints, ends)
         allowed = constraints.met(there)
         if allowed is not None and not allowed.any():
             raise ValueError(f"No cut has {constraints.nearest(there)}")
-        return cls(there, steps, as_metric(metric), allowed, rate)
+        if ends is not None and allowed is not None:
+            allowed = allowed & ends.high
+            if not allowed.any():
+                raise ValueError("No cut that can be promised keeps the budget: ask for less, or allow more alerts.")
+        return cls(there, steps, as_metric(metric), allowed, rate, constraints)
 
     def best(self, steps: Steps) -> int:
         """The index of the best allowed cut of some counts; of equals the one with the fewest positives."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fbeta.decisions.calibration import sigmoid
-from fbeta.decisions.inputs import Vector, read_rows
+from fbeta.decisions.inputs import LARGEST, Vector, read_rows
 from fbeta.decisions.prevalence import Prevalence, check_seen, find_prevalence
 from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.rules import Rule, as_rule
@@ -112,9 +112,11 @@ class Sketch:
         subject_to: Mapping[Any, float] | None = None,
         budget: float | None = None,
         prevalence: float | None = None,
+        confidence: float | None = None,
+        abstain: float | str | None = None,
     ) -> Threshold:
         """The cut by a rule among the ends of bins; arguments as in `fbeta.tune`."""
-        constraints = Constraints.read(subject_to, budget)
+        constraints = Constraints.read(subject_to, budget, confidence, abstain)
         return as_rule(rule).threshold(Problem.read(self.steps, metric, constraints, prevalence))
 
     def adapt(self, new: Sketch, cut: float = np.inf) -> Prevalence:
@@ -169,7 +171,7 @@ class Sketch:
             raise ValueError("The sketch holds no rows; add some first.")
         ends = np.concatenate([self.edges[::-1], [-np.inf]])
         x = np.linspace(self.low, self.high, self.bins - 1)
-        middles = np.concatenate([[x[0]], (x[1:] + x[:-1]) / 2, [x[-1]]])[::-1]
+        middles = np.concatenate([[x[0]], x[1:] / 2 + x[:-1] / 2, [x[-1]]])[::-1]
         scores = (middles if self.kind == "logit" else sigmoid(middles))[filled]
         tp, fp, called = (np.append(0.0, np.cumsum(part[filled])) for part in (hit, miss, rows))
         share = rows_per_weight((tp[-1], fp[-1]), tuple(self.counts[3:].sum(axis=1).tolist()))
@@ -194,8 +196,11 @@ class Sketch:
             filled, found = np.array(data["filled"], dtype=np.int64), np.array(data["counts"], dtype=float)
             if found.shape != (_PARTS, filled.size):
                 raise ValueError(f"counts of shape {found.shape} for {filled.size} bins")
-            if not found[2].all():
-                raise ValueError("a bin of no rows")
+            hit, miss, rows, *squares = found
+            with np.errstate(all="ignore"):  # a sum's square is at most the number of rows times the sum of squares
+                sound = (np.square([hit, miss]) <= rows * np.array(squares) * (1 + 1e-6) + 1e-300).all()
+            if not (sound and rows.all() and found.max(initial=0.0) <= LARGEST**2):
+                raise ValueError("weights that no rows have")
             counts[:, filled] = found
             return replace(made, counts=counts)
         except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:

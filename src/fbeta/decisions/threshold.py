@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from fbeta.decisions.abstention import ASK, Asking
 from fbeta.decisions.calibration import Platt, logit, sigmoid
 from fbeta.decisions.inputs import read_array
 from fbeta.decisions.interval import Evidence, Interval, RowEvidence
-from fbeta.metrics import Confusion, Metric, as_metric, check_prevalence
+from fbeta.decisions.promise import Promise
+from fbeta.decisions.steps import score_cells
+from fbeta.metrics import Confusion, Metric, as_metric, check_prevalence, title
 from fbeta.metrics.confusion import called
 from fbeta.plain_data import to_plain
 from fbeta.sealed import DAMAGED, in_short
@@ -45,6 +48,10 @@ class Threshold:
     warning: str | None = field(default=None, repr=False)
     columns: tuple[Threshold, ...] = field(default=(), repr=False)
     evidence: Evidence | RowEvidence | None = field(default=None, repr=False)
+    #: What holds in the population, where a promise was asked.
+    promise: Promise | None = field(default=None, repr=False)
+    #: The rows that a person decides, where that was asked; `score` and `counts` are then those of the others.
+    asking: Asking | None = field(default=None, repr=False)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Threshold):
@@ -73,6 +80,38 @@ class Threshold:
             shape = tuple(s.shape)
             raise ValueError(f"There are {value.size} cuts, one per column; got scores of shape {shape}.")
         return called(s, s.new_tensor(value.tolist())) if tensor else np.asarray(called(s, value))
+
+    def outcome(self, scores: Any) -> Any:
+        """Decide in three: 1 is positive, 0 negative, and −1 is for a person. `decide` calls positive what is 1.
+
+        Shape: as in `decide`.
+
+        >>> from fbeta import tune
+        >>> cut = tune([0.9, 0.8, 0.6, 0.5, 0.3, 0.1], [1, 1, 0, 1, 0, 0], "f1", abstain=0.4)
+        >>> cut.outcome([0.85, 0.55, 0.2]).tolist(), cut.score, cut.asking.rows
+        ([1, -1, 0], 1.0, 2)
+        """
+        called = self.decide(scores) * 1
+        starts = [cut.asking for cut in self.columns or (self,)]
+        if all(asking is None for asking in starts):
+            return called
+        lowest = np.array([np.inf if asking is None else asking.start for asking in starts])
+        lower = replace(self, value=lowest if self.columns else float(lowest[0]))
+        return called + ASK * (lower.decide(scores) * (1 - called))
+
+    def remarks(self) -> list[str]:
+        """What was promised, whom a person decides, and what speaks against the cut, in words."""
+        helped = None if self.metric is None or self.helped is None else (title(self.metric), self.helped)
+        asking = self.asking and self.asking.explain(helped)
+        promise = self.promise and self.promise.explain()
+        return [text for text in (promise, asking, self.warning) if text]
+
+    @property
+    def helped(self) -> float | None:
+        """The score of all rows where a person decides some and is right; None where no rows are known for one."""
+        if self.asking is None or self.counts is None or self.metric is None:
+            return None
+        return float(score_cells(self.metric, self.asking.helped(self.counts)))
 
     @cached_property
     def interval(self) -> Interval | None:
@@ -122,6 +161,8 @@ class Threshold:
 
         Reference: [saerens2002]
         """
+        if self.asking is not None:
+            raise ValueError("shift moves one cut, and there are two where a person decides; tune with prevalence=.")
         if self.columns or self.counts is None or self.metric is None or isinstance(self.evidence, RowEvidence):
             raise ValueError("shift moves one cut tuned for a metric; shift each of `columns` on its own.")
         if self.evidence is not None and self.evidence.steps.totals is not None:
@@ -134,7 +175,9 @@ class Threshold:
         value = self._moved(moved, slope)
         known = (self.counts, self.n_positive) if self.evidence is None else self.evidence.at(value)
         counts = Confusion(*(x * known[0].total for x in known[0].at_prevalence(to)))
-        made = replace(self, value=value, n_positive=known[1], counts=counts, prevalence=to, evidence=None)
+        made = replace(
+            self, value=value, n_positive=known[1], counts=counts, prevalence=to, evidence=None, promise=None
+        )
         return replace(made, score=float(self.metric(counts)))
 
     def _moved(self, by: float, slope: float | None) -> float:
@@ -166,6 +209,8 @@ class Threshold:
             "counts": None if self.counts is None else [float(x) for x in self.counts],
             "columns": [c.to_dict() for c in self.columns],
             "interval": None if interval is None else to_plain(vars(interval)),
+            "promise": None if self.promise is None else self.promise.to_dict(),
+            "asking": None if self.asking is None else to_plain(vars(self.asking)),
         }
 
     @classmethod
@@ -184,6 +229,7 @@ class Threshold:
     @classmethod
     def _read(cls, data: Mapping[str, Any]) -> Threshold:
         spec, counts, interval = (data.get(name) for name in ("metric", "counts", "interval"))
+        promise, asking = data.get("promise"), data.get("asking")
         try:
             metric = None if spec is None else as_metric(str(spec))
         except ValueError:
@@ -202,6 +248,8 @@ class Threshold:
             prevalence=_number(data.get("prevalence")),
             warning=None if data.get("warning") is None else str(data["warning"]),
             columns=tuple(cls._read(c) for c in data.get("columns", ())),
+            promise=None if promise is None else Promise.from_dict(promise),
+            asking=None if asking is None else Asking.from_dict(asking),
         )
         if interval is not None:
             (low, high), (below, above) = interval["score"], map(_number, interval["cut"])

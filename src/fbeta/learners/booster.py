@@ -1,5 +1,6 @@
 """Gradient-boosted trees for a metric: class costs by the fixed point, as many rounds as held-out rows like best."""
 
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from fbeta.decisions import tune
 from fbeta.learners.crossfit import Array, cross_fit, take
 from fbeta.learners.fixed_point import Round, cost_weights, costs, solve
 from fbeta.learners.learner import Best, Fitted, Goal, Learner, Rows, Tick
+from fbeta.learners.machine import Map, shared_out, workers
 from fbeta.learners.objectives import Objective
 from fbeta.learners.trees import LARGEST
 from fbeta.metrics import Confusion
@@ -84,7 +86,7 @@ class Engine(ABC):
     """A boosting library on rows of one table, taken by their numbers: binned data are made once per fold.
 
     `objective` makes a fresh custom objective; None is the library's own logistic loss, which with class costs as row
-    weights is the tangent loss at q = 0. `booster` is what comes of it.
+    weights is the tangent loss at q = 0. `booster` is what comes of it. Once `stopped`, nothing goes on boosting.
     """
 
     booster: ClassVar[type[Booster]]
@@ -95,6 +97,8 @@ class Engine(ABC):
     rounds: int
     objective: Callable[[], Any] | None = None
     folds: dict[int, Any] = field(default_factory=dict)
+    lock: Any = field(default_factory=threading.Lock)
+    stopped: threading.Event = field(default_factory=threading.Event)
 
     def fit(self, rows: Numbers, y: NDArray[Any], weight: Array | None) -> Booster:
         """Fit the rows with these numbers."""
@@ -105,11 +109,12 @@ class Engine(ABC):
         return model(take(self.X, rows))[:, 0]
 
     def binned(self, rows: Numbers) -> Any:
-        """The library's own form of some rows, made once."""
+        """The library's own form of some rows, made once, by one thread at a time."""
         key = hash(rows.tobytes())
-        if key not in self.folds:
-            self.folds[key] = self.bin(rows)
-        return self.folds[key]
+        with self.lock:
+            if key not in self.folds:
+                self.folds[key] = self.bin(rows)
+            return self.folds[key]
 
     @abstractmethod
     def bin(self, rows: Numbers) -> Any:
@@ -132,6 +137,8 @@ class BoosterLearner(Learner):
       None grows them all.
     - `iterations`, `damping`: of the fixed point of class costs, for the tangent loss. `q`: of tangent and surrogate.
     - `refit`: fit once more on all rows; without, only the models of the folds are made.
+    - `jobs`: how many cores to keep busy; None is all of them. Folds are trained at once, and trees get several threads
+      where the table is large; the numbers are the same for any.
     - `params`: the library's own.
     """
 
@@ -147,6 +154,7 @@ class BoosterLearner(Learner):
     damping: float = 0.5
     q: float = 0.0
     refit: bool = True
+    jobs: int | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -159,8 +167,8 @@ class BoosterLearner(Learner):
         return made(made.load(made.rewritten(files[made.file])), offset)
 
     @abstractmethod
-    def params_for(self, seed: int, numbers: int) -> dict[str, Any]:
-        """The library's parameters for a random seed and so many numbers in the table."""
+    def params_for(self, seed: int, threads: int) -> dict[str, Any]:
+        """The library's parameters for a random seed and so many threads."""
 
     def fit_folds(
         self, rows: Rows, goal: Goal, losses: Sequence[str], *, seed: int = 0, tick: Tick = lambda done: None
@@ -171,25 +179,28 @@ class BoosterLearner(Learner):
     def _fit(self, rows: Rows, goal: Goal, loss: str, seed: int) -> Fitted:
         began = time.perf_counter()
         (y,) = rows.y.T.astype(np.int64)
-        params = self.params_for(seed, int(np.prod(rows.X.shape)))
-        engine = self.engine(rows.X, y, params, self.rounds, self._custom(goal, loss, rows))
+        numbers = int(np.prod(rows.X.shape))
+        at_once, threads = shared_out(numbers, rows.folds, self.jobs)
+        engine = self.engine(rows.X, y, self.params_for(seed, threads), self.rounds, self._custom(goal, loss, rows))
         start = 0.5
-        if self.patience is not None:
-            engine.rounds, at = self._stop_early(engine, rows, goal)
-            start = costs(goal.metric, at)[0]
         history: tuple[Round, ...] = ()
         fit = rows.drawing(engine.fit)
         given = fit, engine.score, np.arange(len(y)), y
-        if loss == "tangent":
-            options: dict[str, Any] = {"rounds": self.iterations, "damping": self.damping, "start": start}
-            options["ordered"] = rows.ordered
-            point = solve(*given, goal.metric, rows.fold, rows.weight, **options)
-            found, delta, history = point.crossfit, point.delta, point.history
-        else:
-            found, delta = cross_fit(*given, rows.fold, rows.weight, ordered=rows.ordered), 0.5
+        with workers(at_once, engine.stopped.set) as side_by_side:
+            how: dict[str, Any] = {"ordered": rows.ordered, "side_by_side": side_by_side}
+            if self.patience is not None:
+                engine.rounds, at = self._stop_early(engine, rows, goal, side_by_side)
+                start = costs(goal.metric, at)[0]
+            if loss == "tangent":
+                how |= {"rounds": self.iterations, "damping": self.damping, "start": start}
+                point = solve(*given, goal.metric, rows.fold, rows.weight, **how)
+                found, delta, history = point.crossfit, point.delta, point.history
+            else:
+                found, delta = cross_fit(*given, rows.fold, rows.weight, **how), 0.5
         model = None
         if self.refit:
             engine.folds.clear()  # all rows need their room
+            engine.params = self.params_for(seed, shared_out(numbers, 1, self.jobs)[1])
             model = fit(np.arange(len(y)), y, cost_weights(y, delta, rows.weight))
         extra = {"costs": (delta, 1 - delta), "history": history}
         scores, seconds = found.scores[:, None], time.perf_counter() - began
@@ -204,7 +215,7 @@ class BoosterLearner(Learner):
             return lambda: self.objective(goal.metric, costs=(0.5, 0.5), q=self.q)
         return None
 
-    def _stop_early(self, engine: Engine, rows: Rows, goal: Goal) -> tuple[int, Confusion]:
+    def _stop_early(self, engine: Engine, rows: Rows, goal: Goal, side_by_side: Map = map) -> tuple[int, Confusion]:
         """Boost all folds side by side; after which round do the held-out rows score best, and where?
 
         One number for all folds: a stop of each fold's own would make the scores optimistic that the cut comes from.
@@ -219,8 +230,8 @@ class BoosterLearner(Learner):
             engine.grow(rest[n > 0], held, (n * weight[rest])[n > 0])
             for (rest, held), n in zip(parts, times, strict=True)
         ]
-        for done, found in enumerate(zip(*runs, strict=True), start=1):
-            for (_, held), part in zip(parts, found, strict=True):
+        for done in range(1, engine.rounds + 1):
+            for (_, held), part in zip(parts, side_by_side(next, runs), strict=True):
                 scores[held, 0] = part
             if best.see(done, (goal.held_out_score(*rows.held_out(scores)),)):
                 taken[:] = scores

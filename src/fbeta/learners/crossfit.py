@@ -7,6 +7,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fbeta.learners.machine import Map
+
 AnyModel = TypeVar("AnyModel")
 Array = NDArray[np.float64]
 
@@ -47,11 +49,13 @@ def cross_fit(
     weight: ArrayLike | None = None,
     *,
     ordered: bool = False,
+    side_by_side: Map = map,
 ) -> CrossFit[AnyModel]:
     """Fit one model per fold on the other folds' rows, and score each row by the model that never saw it.
 
     Rows of fold −1 are in every training part and get no score (NaN): ``[0, -1, -1, -1]`` is one hold-out. Where folds
-    are `ordered`, as by time, a model learns from the folds before its own only.
+    are `ordered`, as by time, a model learns from the folds before its own only. `side_by_side` goes over the folds;
+    the `map` of a pool of threads fits some at once.
 
     Shape: `X` has rows (array, sparse matrix or data frame), `y` ``(n,)`` or ``(n, K)``, `folds` and `weight` ``(n,)``.
 
@@ -70,9 +74,8 @@ def cross_fit(
     if len(names) == 0 or len(np.unique(dealt)) < 2:
         raise ValueError("One fold leaves no rows to fit on; use two or more, or fold −1 for rows to fit on.")
     w = None if weight is None else np.asarray(weight, dtype=np.float64)
-    models: list[AnyModel] = []
-    scores = np.empty(0)
-    for name in names:
+
+    def of_fold(name: np.int64) -> tuple[AnyModel, NDArray[np.int64], Array]:
         held, rest = np.flatnonzero(dealt == name), np.flatnonzero(dealt < name if ordered else dealt != name)
         model = fit(take(X, rest), labels[rest], None if w is None else w[rest])
         found = np.asarray(score(model, take(X, held)), dtype=np.float64)
@@ -81,11 +84,13 @@ def cross_fit(
                 f"The model of fold {name} gave scores of shape {found.shape} for {len(held)} rows, or NaN or "
                 "infinite ones; score must give one finite number per row."
             )
-        if not models:
-            scores = np.full((len(dealt), *found.shape[1:]), np.nan)
+        return model, held, found
+
+    done = list(side_by_side(of_fold, names))
+    scores = np.full((len(dealt), *done[0][2].shape[1:]), np.nan)
+    for _, held, found in done:
         scores[held] = found
-        models.append(model)
-    return CrossFit(scores, tuple(models), dealt.astype(np.int64))
+    return CrossFit(scores, tuple(model for model, _, _ in done), dealt.astype(np.int64))
 
 
 def take(X: Any, rows: NDArray[np.int64]) -> Any:

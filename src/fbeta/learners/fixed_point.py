@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from fbeta.decisions import Platt
 from fbeta.decisions.calibration import logit
 from fbeta.learners.crossfit import AnyModel, Array, CrossFit, Fit, Score, cross_fit
+from fbeta.learners.machine import Map
 from fbeta.metrics import Confusion, Metric, as_metric, check_prevalence, class_costs
 
 
@@ -96,6 +97,7 @@ def solve(
     epsilon: float = 1e-4,
     prevalence: float | None = None,
     ordered: bool = False,
+    side_by_side: Map = map,
 ) -> FixedPoint[AnyModel]:
     r"""Solve costs ↔ operating point for a learner that takes row weights, on out-of-fold rows.
 
@@ -109,6 +111,7 @@ def solve(
       it is the alternating method.
     - `tolerance`: it ends when δ wants to move less than this in logit, or after `rounds`.
     - `prevalence`: the rate of positives where the model will work, if it is not that of these rows.
+    - `side_by_side`: goes over the folds, as in `cross_fit`.
 
     Shape: `y` ``(n,)`` of 0 and 1; others as `cross_fit`.
 
@@ -145,7 +148,8 @@ def solve(
     delta = float(np.clip(start, epsilon, 1 - epsilon))
     history: list[Round] = []
     while True:
-        crossfit = cross_fit(fit, score, X, labels, folds, cost_weights(labels, delta, weight), ordered=ordered)
+        priced = cost_weights(labels, delta, weight)
+        crossfit = cross_fit(fit, score, X, labels, folds, priced, ordered=ordered, side_by_side=side_by_side)
         held = crossfit.held
         seen = None if given is None else given[held]
         counts = Confusion.from_scores(crossfit.scores[held], labels[held], boundary, seen)

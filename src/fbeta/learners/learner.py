@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fbeta.decisions import Platt, tune
 from fbeta.decisions.steps import count_columns
 from fbeta.learners.crossfit import AnyModel, Array, CrossFit, Fit, Score, cross_fit, take
+from fbeta.learners.ensemble import Ensemble
 from fbeta.metrics import Metric
 from fbeta.spelling import register
 
@@ -196,6 +197,10 @@ class Fitted:
     remark: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    def answering(self, ensemble: bool) -> Scorer | None:
+        """What scores new rows: the model of all rows, or the mean of the folds' models; None if training diverged."""
+        return Ensemble(self.of_folds) if ensemble and self.of_folds else self.model
+
 
 class Learner(ABC):
     """A kind of model that learns from rows with a loss, and a dataclass of its settings.
@@ -232,9 +237,9 @@ class Learner(ABC):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What its results depend on, as plain data: all its fields but the device."""
+        """What its results depend on, as plain data: all its fields but the device and how many work at once."""
         assert is_dataclass(self)
-        return {name: value for name, value in asdict(self).items() if name != "device"}
+        return {name: value for name, value in asdict(self).items() if name not in ("device", "jobs")}
 
     @classmethod
     @abstractmethod

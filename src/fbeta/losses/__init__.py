@@ -8,7 +8,16 @@ except ImportError as error:  # pragma: no cover
     raise ImportError("fbeta.losses needs PyTorch: pip install 'fbeta[torch]'") from error
 
 from fbeta.losses.amp import AMPLoss
-from fbeta.losses.cross_entropy import BalancedBCELoss, BalancedMAELoss, BCELoss, GCELoss, MAELoss, bce_loss, mae_loss
+from fbeta.losses.cross_entropy import (
+    BalancedBCELoss,
+    BalancedMAELoss,
+    BCELoss,
+    EffectiveBCELoss,
+    GCELoss,
+    MAELoss,
+    bce_loss,
+    mae_loss,
+)
 from fbeta.losses.dame import DAMELoss
 from fbeta.losses.duple import DUPLELoss
 from fbeta.losses.eban import EbanLoss
@@ -30,10 +39,10 @@ import_modules(__name__, __path__)
 
 __all__ = [
     "AMPLoss", "AnyLoss", "AsymmetricLoss", "BCELoss", "BalancedBCELoss", "BalancedMAELoss", "CountLoss",
-    "DAMELoss", "DUPLELoss", "EbanLoss", "FocalLoss", "GCELoss", "KarLoss", "LDAMLoss", "Loss", "MAELoss",
-    "RowLoss", "RunningConfusion", "SPADELoss", "STAMPLoss", "ScoreOrientedLoss", "SigmoidF1Loss", "SoftLoss",
-    "SurrogateLoss", "TangentLoss", "asymmetric_loss", "bce_loss", "focal_loss", "get", "ldam_loss", "mae_loss",
-    "names", "soft_log_loss", "soft_loss", "surrogate_loss", "tangent_costs", "tangent_loss",
+    "DAMELoss", "DUPLELoss", "EbanLoss", "EffectiveBCELoss", "FocalLoss", "GCELoss", "KarLoss", "LDAMLoss", "Loss",
+    "MAELoss", "RowLoss", "RunningConfusion", "SPADELoss", "STAMPLoss", "ScoreOrientedLoss", "SigmoidF1Loss",
+    "SoftLoss", "SurrogateLoss", "TangentLoss", "asymmetric_loss", "bce_loss", "focal_loss", "get", "ldam_loss",
+    "mae_loss", "names", "soft_log_loss", "soft_loss", "surrogate_loss", "tangent_costs", "tangent_loss",
 ]  # fmt: skip
 
 

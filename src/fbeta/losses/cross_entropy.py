@@ -161,6 +161,29 @@ class BalancedBCELoss(BalancedLoss, BCELoss, name="balanced-bce"):
     """
 
 
+class EffectiveBCELoss(BalancedBCELoss, name="effective-bce"):
+    r"""Binary cross entropy under the class weights of the effective numbers of rows.
+
+    .. math:: L = -\frac1n \sum_i w_{y_i} \log f_{y_i}, \qquad w_y \propto \frac{1 - b}{1 - b^{n_y}},\ w_0 + w_1 = 2
+
+    `class_counts`: needed, they are the n_y. `effective_beta`: b, 0.9 to 0.9999 in [cui2019]: near 1 it balances the
+    classes, at 0 it is cross entropy. It is ``BalancedBCELoss(weighting="effective")``; other arguments: see `Loss`.
+
+    Shape: `logits` and `target` as the task says; result ``()``, or the target's shape if reduction is "none".
+
+    >>> loss = EffectiveBCELoss(class_counts=(900, 100), effective_beta=0.99)
+    >>> loss(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 0.0]))
+    tensor(1.2495)
+
+    Reference: [cui2019]
+    """
+
+    def __init__(
+        self, metric: Any = None, prevalence: Any = None, *, effective_beta: float = 0.9999, **options: Unpack[Options]
+    ) -> None:
+        super().__init__(metric, prevalence, weighting="effective", effective_beta=effective_beta, **options)
+
+
 class MAELoss(PerClassLoss, name="mae"):
     r"""Mean absolute error of the class probabilities, as the paper counts it (twice \|y − f\|).
 

@@ -189,7 +189,8 @@ class KarLoss(Loss, name="kar"):
     def _keep(self, z: Tensor, classes: Tensor) -> None:
         """Put the rows of a step in front of those kept, class by class, and let the oldest go."""
         sound = z.isfinite() & classes.isfinite().all(0)
-        fresh = torch.stack([torch.where(sound, z, 0.0).expand_as(classes), torch.where(sound, classes, 0.0)], 1)
+        weight = torch.where(sound, classes, 0.0)
+        fresh = torch.stack([torch.where(weight != 0, z, 0.0), weight], 1)  # a row of no weight leaves nothing behind
         every = torch.cat([fresh, self.kept], 2)
         first = (every[:, 1:] == 0).to(torch.uint8).argsort(dim=2, stable=True)[:, :, : self.buffer]
         self.kept.copy_(every.gather(2, first.expand(-1, 2, -1, -1)))

@@ -16,7 +16,7 @@ Accuracy, Cost                         no rows                         0
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from fbeta.metrics.confusion import Cell, Confusion, divide, root
@@ -257,10 +257,19 @@ class Cost(Metric):
 
     Gains are negative prices. Its level lines are parallel: the pole is at infinity.
 
+    `matrix` has the prices of K classes that exclude each other, in place of these four: row i, column j is what it
+    costs to call class j where class i is true, as `sklearn.metrics.confusion_matrix` counts them. The call of least
+    expected cost is made by ``tune(…, exclusive=True)``, `Decision` and `ThresholdClassifier`. Of two classes the
+    second is the positive one: [[tn, fp], [fn, tp]].
+
     >>> Cost(fp=1, fn=20)(Confusion(tp=5, fp=10, fn=1, tn=84))
     -0.3
     >>> round(Cost(fp=1, fn=19).best_cut(Confusion(tp=5, fp=10, fn=1, tn=84)), 6)
     0.05
+    >>> Cost(matrix=[[0, 1], [20, 0]])(Confusion(tp=5, fp=10, fn=1, tn=84))
+    -0.3
+
+    Reference: [elkan2001]
     """
 
     formula: ClassVar[str] = "−(fp·FP + fn·FN + tp·TP + tn·TN) / n"
@@ -269,13 +278,50 @@ class Cost(Metric):
     fn: float = 1.0
     tp: float = 0.0
     tn: float = 0.0
+    matrix: Any = field(default=None, metadata={"read": str})
 
     def __post_init__(self) -> None:
-        for f in fields(self):
-            _check_number(f.name, getattr(self, f.name))
+        if self.matrix is not None:
+            object.__setattr__(self, "matrix", _read_prices(self.matrix))
+            if len(self.matrix) == 2:
+                (tn, fp), (fn, tp) = self.matrix
+                for name, price in {"fp": fp, "fn": fn, "tp": tp, "tn": tn}.items():
+                    object.__setattr__(self, name, price)
+        for name in ("fp", "fn", "tp", "tn"):
+            _check_number(name, getattr(self, name))
+
+    def __str__(self) -> str:
+        """Write the spec that `as_metric` reads, such as cost:fp=1,fn=20,tp=0,tn=0 or cost:matrix=0 1;20 0."""
+        if self.matrix is None:
+            return f"cost:fp={_plain(self.fp)},fn={_plain(self.fn)},tp={_plain(self.tp)},tn={_plain(self.tn)}"
+        return "cost:matrix=" + ";".join(" ".join(map(_plain, row)) for row in self.matrix)
 
     def ratio(self, c: Confusion) -> tuple[Cell, Cell]:
+        if self.matrix is not None and len(self.matrix) > 2:
+            raise ValueError(
+                f"The cost matrix is of {len(self.matrix)} classes, so four cells do not have a cost. Decide among "
+                "classes: tune(…, exclusive=True), Decision.fit(…, exclusive=True) or ThresholdClassifier."
+            )
         return -(self.fp * c.fp + self.fn * c.fn + self.tp * c.tp + self.tn * c.tn), c.total
+
+
+def _plain(price: float) -> str:
+    return repr(float(price)).removesuffix(".0")
+
+
+def _read_prices(matrix: Any) -> tuple[tuple[float, ...], ...]:
+    rows = matrix.to_numpy() if hasattr(matrix, "to_numpy") else matrix
+    rows = [row.split() for row in rows.split(";")] if isinstance(rows, str) else rows
+    try:
+        found = tuple(tuple(float(price) for price in row) for row in rows)
+    except (TypeError, ValueError):
+        found = ()
+    if len(found) < 2 or not all(len(row) == len(found) and all(map(math.isfinite, row)) for row in found):
+        raise ValueError(
+            "matrix holds a finite price for each true class (rows) and each called class (columns), so it is square, "
+            f"from 2 classes on; got {matrix!r:.80}."
+        )
+    return found
 
 
 def _check_number(name: str, value: Any, above: float = -math.inf, below: float = math.inf, hint: str = "") -> None:

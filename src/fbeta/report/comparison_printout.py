@@ -45,7 +45,8 @@ def terminal(comparison: Comparison) -> RenderableType:
         parts += ["", *map(indented, remarks)]
     windows = method_rows.windows(comparison)
     note = f"{method_rows.protocol(comparison)} {method_rows.tests(comparison)}".rstrip()
-    said = [plain(comparison.recommendation, "bold"), *map(plain, windows), plain(note, "dim")]
+    promise = [comparison.promise] if comparison.promise else []
+    said = [plain(comparison.recommendation, "bold"), *map(plain, [*promise, *windows]), plain(note, "dim")]
     return Group(*parts, "", *said)
 
 
@@ -101,7 +102,7 @@ def bar(value: Estimate, scale: Pair, places: int) -> Text:
     if not scale[0] <= value.mean <= scale[1]:
         return Text("◂" if value.mean < scale[0] else "▸".rjust(places), "dim")
     low, mean, high = (
-        min(places - 1, max(0, round((places - 1) * (x - scale[0]) / (scale[1] - scale[0]))))
+        round((places - 1) * (min(max(x, scale[0]), scale[1]) - scale[0]) / (scale[1] - scale[0]))
         for x in (value.low, value.mean, value.high)
     )
     letters = [" "] * places

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from fbeta.decisions.calibration import logit, sigmoid
+from fbeta.decisions.calibration import logit
 from fbeta.learners.crossfit import Array, take
 from fbeta.sklearn.decider import Given, of_rows
 from fbeta.sklearn.labels import Labels
@@ -101,15 +101,6 @@ def scores_of(model: Any, X: Any, labels: Labels, method: str) -> Array:
     if found.shape[1:] != (len(labels.classes),) and labels.kind != "binary":
         raise ValueError(f"{name} gives shape {found.shape}; one column is needed for each of {labels.classes}.")
     return np.asarray(logit(found) if method == "predict_proba" else found)
-
-
-def mean_of(parts: list[Array], method: str) -> Array:
-    """Scores of several models as one; means of probabilities, since log odds of 0 and 1 would drown the others."""
-    if len(parts) == 1:
-        return parts[0]
-    certain = method == "predict_proba"
-    mean: Array = np.mean(sigmoid(parts) if certain else parts, axis=0)
-    return logit(mean) if certain else mean
 
 
 def response_method(estimator: Any, wanted: str = "auto") -> str:

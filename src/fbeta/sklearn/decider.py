@@ -15,7 +15,10 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from fbeta.decisions import Calibrator, Decision, Threshold
+from fbeta.decisions.abstention import ASK
+from fbeta.decisions.class_scores import prices_of
 from fbeta.learners.crossfit import Array, take
+from fbeta.learners.ensemble import check_ensemble
 from fbeta.metrics import as_metric
 from fbeta.sklearn.labels import Labels, inner_folds, read_weight, read_y
 from fbeta.sklearn.scoring import metric_of
@@ -97,6 +100,15 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         margin = self._margins(X)  # first: it says so if nothing is fitted
         return self.labels_.names(margin)
 
+    def asks(self, X: Any) -> NDArray[np.bool_]:
+        """Which rows are for a person, where `abstain` was asked; of the others `predict` says what they are.
+
+        Shape: ``(n,)`` for two classes, ``(n, K)`` for K labels.
+        """
+        check_is_fitted(self)
+        found: NDArray[np.bool_] = self.decision_.outcome(self._of_columns(self._scores(X))) == ASK
+        return found
+
     def predict_proba(self, X: Any) -> Array:
         """Probabilities, which no cut changes.
 
@@ -111,10 +123,11 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The metric of the decisions (not accuracy), averaged as in training over the classes that occur."""
         called, target = self.labels_.called(self._margins(X)), self.labels_.columns(read_y(y))
-        if self.labels_.kind == "multiclass":  # a class that is neither there nor called has no score
-            there = (called + target).any(0)
+        metric = as_metric(self.metric)
+        if self.labels_.kind == "multiclass" and prices_of(metric) is None:
+            there = (called + target).any(0)  # a class that is neither there nor called has no score
             called, target = called[:, there], target[:, there]
-        return metric_of(as_metric(self.metric), called, target, sample_weight, self.average)
+        return metric_of(metric, called, target, sample_weight, self.average)
 
     def adapt(self, X: Any = None, *, at_prevalence: Any = None) -> Self:
         """A copy adapted to rows with another share of positives, which is estimated without their labels.
@@ -184,7 +197,7 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def _constraints(self) -> dict[str, Any]:
         """What was asked of the cut besides the metric."""
-        asked = {name: getattr(self, name, None) for name in ("subject_to", "prevalence")}
+        asked = {name: getattr(self, name, None) for name in ("subject_to", "prevalence", "confidence", "abstain")}
         return {name: value for name, value in asked.items() if value is not None}
 
     def _decide(
@@ -200,7 +213,7 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             kind="logit",
             rule=self.rule,
             calibration=calibration,
-            average=self.average if self.average in ("micro", "samples") else "macro",
+            average="macro" if self.average == "binary" else self.average,
             exclusive=self.labels_.kind == "multiclass",
             **self._constraints,
         )
@@ -224,10 +237,13 @@ class MetaDecider(MetaEstimatorMixin, Decider):  # type: ignore[misc]
     _: KW_ONLY
     rule: Any = "shrunk"
     cv: Any = None
-    average_folds: bool = False
+    ensemble: bool = False
     average: str = "binary"
     pos_label: Any = None
     prevalence: float | None = None
+    subject_to: Mapping[Any, float] | None = None
+    confidence: float | None = None
+    abstain: float | str | None = None
     response_method: str = "auto"
     random_state: Any = None
 
@@ -238,6 +254,7 @@ class MetaDecider(MetaEstimatorMixin, Decider):  # type: ignore[misc]
                 f"estimator must be a classifier, for example LogisticRegression(); got {self.estimator!r}."
             )
         as_metric(self.metric)
+        check_ensemble(self.ensemble)
         n = len(y) if hasattr(y, "__len__") else -1
         rows, weigh = self._read_rows(indexable(X), y, sample_weight, groups), True
         if sklearn.get_config()["enable_metadata_routing"]:

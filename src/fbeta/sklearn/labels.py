@@ -34,7 +34,8 @@ class Labels:
     @classmethod
     def read(cls, y: Any, average: str = "binary", pos_label: Any = None, classes: Any = None) -> Self:
         """Find out what a target means, or say what it would take; `classes` are those of a fitted classifier."""
-        check_average(average)
+        if average != "weighted":  # of several classes only
+            check_average(average)
         check_classification_targets(y)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         if kind == "multilabel-indicator":
@@ -52,6 +53,7 @@ class Labels:
             )
         if len(found) > 2:
             return cls("multiclass", found).allowed(average, pos_label)
+        check_average(average)
         if average == "samples":
             raise ValueError(OVER_ROWS)
         if pos_label is None:
@@ -75,6 +77,8 @@ class Labels:
                 f"pos_label names the positive of two classes for average='binary'; y has {what} and average is "
                 f"{average!r}. Leave it None."
             )
+        if self.kind == "multilabel":
+            check_average(average)
         if average == "samples" and self.kind == "multiclass":
             raise ValueError(OVER_ROWS)
         if average == "micro" and self.kind == "multiclass":

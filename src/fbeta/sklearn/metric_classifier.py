@@ -1,5 +1,6 @@
 """A linear model or a small network, trained with any loss for the metric."""
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -8,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from fbeta.learners import Goal, Rows, models
 from fbeta.learners.crossfit import Array
+from fbeta.learners.ensemble import check_ensemble, mean_of
 from fbeta.learners.network import WEIGHTS
 from fbeta.metrics import as_metric
 from fbeta.sklearn.decider import Decider, check_whole
@@ -34,7 +36,7 @@ class MetricClassifier(Decider):
     - `rule`: how the cut is chosen on out-of-fold scores (see `fbeta.decisions`), or "own": the loss's boundary, z = 0.
     - `cv`: the folds; None is five (fewer where the rarest class is small). A splitter with one hold-out part, such as
       `StratifiedShuffleSplit(1)`, makes it a single validation set.
-    - `average_folds`: answer by the mean of the folds' models instead of the model of all rows.
+    - `ensemble`: answer by the mean of the folds' models instead of the model of all rows.
     - `average`, `pos_label`: as in `ThresholdClassifier`.
     - `alpha`: the penalty on squared weights, relative to the mean loss; None is 1/n, logistic regression's ``C=1``.
     - `solver`: "lbfgs" on all rows (linear), or "adam" on batches of `batch_size` at `learning_rate` (mlp).
@@ -43,6 +45,7 @@ class MetricClassifier(Decider):
     - "auto" is what the model has by default: `fbeta.learners.models` says what.
     - `prevalence`: the rate of positives where the model will work, if it is not that of these rows; it moves the
       decision, while probabilities stay those of rows like these.
+    - `subject_to`, `confidence`, `abstain`: as in `ThresholdClassifier`.
     - `device`: "cpu", "cuda", or "auto" for a GPU where there is one.
 
     `predict_proba` is closed form for "bce" and "tangent" with q < 1, a calibration on out-of-fold rows otherwise.
@@ -69,7 +72,7 @@ class MetricClassifier(Decider):
     loss_options: dict[str, Any] | None = None
     rule: Any = "shrunk"
     cv: Any = None
-    average_folds: bool = False
+    ensemble: bool = False
     average: str = "binary"
     pos_label: Any = None
     hidden: Any = AUTO
@@ -80,6 +83,9 @@ class MetricClassifier(Decider):
     max_epochs: int | str = AUTO
     patience: int | str | None = AUTO
     prevalence: float | None = None
+    subject_to: Mapping[Any, float] | None = None
+    confidence: float | None = None
+    abstain: float | str | None = None
     device: str = "cpu"
     random_state: Any = None
 
@@ -100,7 +106,7 @@ class MetricClassifier(Decider):
                 f"Training with the loss {self.loss!r} diverged: its scores are not finite. Take another loss, or a "
                 "smaller learning_rate."
             )
-        chosen = found.of_folds if self.average_folds else (found.model,)
+        chosen = found.of_folds if self.ensemble else (found.model,)
         mean = scaler.mean_ if scaler.with_mean else None
         self.networks_ = [network.unstandardised(mean, scaler.scale_) for network in chosen]
         self.n_iter_, self.history_ = found.rounds, np.array(found.course.held)
@@ -145,6 +151,7 @@ class MetricClassifier(Decider):
         return models.get(self.model, **chosen)
 
     def _check_options(self) -> None:
+        check_ensemble(self.ensemble)
         plain = [name for name in models.names() if models.get(name).files == (WEIGHTS,)]
         inside = self.model.rpartition("+")[2] if isinstance(self.model, str) else self.model
         for name, value, choices in (("model", inside, plain), ("solver", self.solver, SOLVERS)):
@@ -164,7 +171,7 @@ class MetricClassifier(Decider):
 
     def _scores(self, X: Any) -> Array:
         rows = self._table(X)
-        return np.asarray(np.mean([network(rows) for network in self.networks_], axis=0))
+        return mean_of([network(rows) for network in self.networks_])
 
     @property
     def coef_(self) -> Array:

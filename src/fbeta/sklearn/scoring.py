@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import make_scorer
 from sklearn.utils.multiclass import type_of_target
 
-from fbeta.decisions import row_scores
+from fbeta.decisions import row_scores, score_table
+from fbeta.decisions.class_scores import prices_of, table_of
 from fbeta.decisions.steps import count_columns
 from fbeta.learners.crossfit import Array
 from fbeta.metrics import Metric, as_metric
@@ -15,11 +16,20 @@ from fbeta.sklearn.labels import Labels, check_average, read_weight, read_y
 
 
 def metric_of(metric: Metric, called: Array, target: Array, weight: Any, average: str) -> float:
-    """Score decisions ``(n, K)``: pooled for micro, the mean over rows for samples, else the mean over columns."""
+    """Score decisions ``(n, K)``: pooled for micro, the mean over rows for samples, else the mean over columns.
+
+    For weighted each column weighs as many rows as are positive in it. A cost matrix has one score for all classes.
+    """
     weight = None if weight is None else read_weight(weight, len(target))
     if average == "samples":
         return float(np.average(row_scores(called, target, metric), weights=weight))
-    return float(np.mean(metric(count_columns(called, target, weight, axis=None if average == "micro" else 0))))
+    if prices_of(metric) is not None and target.shape[1] > 1:
+        if not (target.sum(1) == 1).all():
+            raise ValueError("A cost matrix is for classes that exclude each other; y holds rows of several labels.")
+        return float(score_table(metric, table_of(called.argmax(1), target.argmax(1), target.shape[1], weight)))
+    cells = count_columns(called, target, weight, axis=None if average == "micro" else 0)
+    shares = cells.positives if average == "weighted" and cells.positives.any() else None
+    return float(np.average(metric(cells), weights=shares))
 
 
 def metric_score(
@@ -34,8 +44,8 @@ def metric_score(
     """Score predictions by any metric, as scikit-learn's own scores do.
 
     - `average`: "binary" is the score of `pos_label`; "macro" the mean over all classes (two as well) or labels,
-      "micro" the score of all labels' pooled counts, "samples" the mean over rows of labels (a row in which nothing is
-      called or positive scores 1).
+      "weighted" that of three or more classes by their rows, "micro" the score of all labels' pooled counts, "samples"
+      the mean over rows of labels (a row in which nothing is called or positive scores 1).
     - `pos_label`: the positive of two classes; None is the rarer one of `y_true`.
 
     Shape: `y_true` and `y_pred` ``(n,)`` with classes, or ``(n, K)`` with labels; `sample_weight` ``(n,)``.

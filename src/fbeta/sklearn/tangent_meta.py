@@ -7,7 +7,8 @@ import numpy as np
 
 from fbeta.learners import FixedPoint, cost_weights, solve, without_costs
 from fbeta.learners.crossfit import Array
-from fbeta.sklearn.clones import Clones, mean_of, response_method, scores_of, takes_columns, weight_argument
+from fbeta.learners.ensemble import mean_of
+from fbeta.sklearn.clones import Clones, response_method, scores_of, takes_columns, weight_argument
 from fbeta.sklearn.decider import Given, MetaDecider
 from fbeta.sklearn.labels import Labels
 
@@ -25,12 +26,13 @@ class TangentMetaClassifier(MetaDecider):
     `predict_proba` (an SVM) gets probabilities from a calibration on out-of-fold rows.
 
     - `estimator`: logistic regression, random forest, gradient boosting, SVM, or a pipeline that ends in one.
-    - `metric`, `cv`, `average_folds`, `average`, `pos_label`: as in `ThresholdClassifier`.
+    - `metric`, `cv`, `ensemble`, `average`, `pos_label`: as in `ThresholdClassifier`.
     - `rule`: a cut of `fbeta.decisions` on out-of-fold scores; or "own", the classifier's own boundary, which the costs
       have brought to about the same place (for several classes boundaries against the rest do not say which to call).
     - `rounds`, `damping`: of the fixed point; each round fits one model per fold. Undamped it is the alternating method
       for pseudo-linear scores, on rows that the models did not see.
     - `prevalence`: the rate of positives where the model will work, if it is not that of these rows.
+    - `subject_to`, `confidence`, `abstain`: as in `ThresholdClassifier`.
     - `response_method`: "auto" is probabilities where there are any.
 
     With several classes or labels there is one classifier, and one fixed point, for each.
@@ -110,14 +112,15 @@ class TangentMetaClassifier(MetaDecider):
             damping=self.damping,
             prevalence=self.prevalence,
         )
-        if self.average_folds:
+        if self.ensemble:
             return point, [model for models in point.crossfit.models for model in models]
         return point, clones.fit(clones.numbers, truth, cost_weights(truth, point.delta, rows.weight))
 
     def _scores(self, X: Any) -> Array:
         one, method = self._labels_of_one(), self._method
         columns = [
-            mean_of([scores_of(model, X, one, method) for model in models], method) for models in self.estimators_
+            mean_of([scores_of(model, X, one, method) for model in models], certain=method == "predict_proba")
+            for models in self.estimators_
         ]
         return np.concatenate(columns, axis=1)
 

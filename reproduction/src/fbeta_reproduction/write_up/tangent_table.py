@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from fbeta.comparison.statistics import mean_interval
-from fbeta.numerals import fixed
+from fbeta.numerals import fixed, series
 from fbeta_reproduction.naming import dataset_name, score_name, spread
 from fbeta_reproduction.protocol import BETAS, PAPER
 from fbeta_reproduction.results.folder import Repeats, Results
@@ -31,24 +31,26 @@ def tangent(results: Results) -> list[Block]:
 
 
 _WORDS = (
-    "Test rows; cuts are tuned on validation rows. Student’s t over the means of each data set and repeat: its four "
-    "scores share one network of plain BCE and its split."
+    "Test rows; cuts are tuned on validation rows. Student’s t over the repeats of a data set: the four scores of one "
+    "share a network of plain BCE and its split. All repeats are judged on the same test rows and share most of their "
+    "training rows, so that an interval is about training again on this data set; two sets say little about a third."
 )
 
 
 def sentence(results: Results) -> str:
     """The difference in one sentence, which the library's README repeats."""
-    pairs = list(_differences(results))
-    blocks: dict[tuple[str, int], list[float]] = {}
-    for ours, _, _, found in pairs:
+    repeats: dict[str, dict[int, list[float]]] = {}
+    for ours, _, _, found in _differences(results):
         for repeat, difference in found.items():
-            blocks.setdefault((ours.run.dataset, repeat), []).append(difference)
-    every = [x for block in blocks.values() for x in block]
-    over = mean_interval([float(np.mean(block)) for block in blocks.values()], 0.0)
+            repeats.setdefault(ours.run.dataset, {}).setdefault(repeat, []).append(difference)
+    said = []
+    for dataset, blocks in repeats.items():
+        over = mean_interval([float(np.mean(block)) for block in blocks.values()], 0.0)
+        said.append(f"{fixed(over.mean)} ({fixed(over.low)} to {fixed(over.high)}) on {dataset_name(dataset)}")
+    every = [x for blocks in repeats.values() for block in blocks.values() for x in block]
     return (
         "`TangentLoss` decided at ½ minus cross entropy decided at a tuned cut, after 120 epochs on the paper’s image "
-        f"sets: {fixed(float(np.mean(every)))} in F (95 % interval {fixed(over.low)} to {fixed(over.high)}), higher in "
-        f"{sum(x > 0 for x in every)} of {len(every)} pairs."
+        f"sets: in F {series(said)} (95 % intervals), higher in {sum(x > 0 for x in every)} of {len(every)} pairs."
     )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.rules.rule import Rule
+from fbeta.decisions.steps import Steps
 
 #: Where a model itself would cut its scores.
 USUAL = {"probability": 0.5, "logit": 0.0}
@@ -45,6 +46,12 @@ class Constant(Rule):
         if constraints:
             raise ValueError("Constant cuts cannot be made to meet constraints; use rule='exact'.")
         return [self.choose(p) for p in problems]
+
+    def counts(self, problem: Problem) -> Steps:
+        """None: a constant cut looks at no rows."""
+        raise ValueError(
+            "A constant cut looks at no rows, so it cannot say which a person should decide; use 'shrunk'."
+        )
 
     def follows(self, problem: Problem) -> float:
         """Not at all."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from fbeta.decisions.abstention import Asking, best_ends, decided
+from fbeta.decisions.calibration import Calibrator
+from fbeta.decisions.calibration_choice import calibrate
 from fbeta.decisions.interval import Evidence
 from fbeta.decisions.problem import Constraints, Problem
-from fbeta.decisions.steps import score_cells
+from fbeta.decisions.steps import Steps, score_cells
 from fbeta.decisions.threshold import Threshold
 from fbeta.metrics import Confusion
 from fbeta.spelling import read_options, register, unknown
@@ -41,6 +44,14 @@ class Rule(ABC):
             "choose_together."
         )
 
+    def thresholds(self, problems: Sequence[Problem]) -> list[Threshold]:
+        """Cuts of several columns, each for itself; a rule that learns from all of them writes its own."""
+        return [self.threshold(p) for p in problems]
+
+    def calibrations(self, columns: Iterable[Steps]) -> Sequence[Calibrator]:
+        """Calibrations of several columns, each for itself."""
+        return [calibrate(steps) for steps in columns]
+
     def follows(self, problem: Problem) -> float:
         """How far the cut follows the targets of the rows, from 0 to 1: by so much its score on them is optimistic."""
         return 1.0
@@ -50,12 +61,18 @@ class Rule(ABC):
         """Whether the cut depends on what the scores are: probabilities, logits or any numbers."""
         return True
 
-    def threshold(self, problem: Problem, cut: float | None = None) -> Threshold:
+    def threshold(self, problem: Problem, cut: float | None = None, follows: float | None = None) -> Threshold:
         """Choose a cut (or take one that was chosen): its counts, its score, and what speaks against it."""
-        steps = problem.steps
-        cut = steps.snap(self.choose(problem) if cut is None else cut)
-        i = steps.index(cut)
-        counts = Confusion(*map(float, steps.confusion(i)))
+        steps, low = problem.steps, None
+        if problem.constraints.abstain is not None:
+            i, low = best_ends(problem, self.counts(problem))
+            cut = steps.cut(i)
+        else:
+            cut = steps.snap(self.choose(problem) if cut is None else cut)
+            i = steps.index(cut)
+            if problem.constraints.confidence is not None and not (problem.allowed is not None and problem.allowed[i]):
+                raise ValueError(f"The cut {cut:g} of the rule {self} keeps no promise; use rule='shrunk' or 'exact'.")
+        counts = Confusion(*map(float, decided(steps, i, i if low is None else low)))
         return Threshold(
             cut,
             float(score_cells(problem.metric, counts)),
@@ -66,8 +83,14 @@ class Rule(ABC):
             counts=counts,
             prevalence=problem.prevalence,
             warning=problem.warning(i, str(self)),
-            evidence=Evidence.of(problem, i, self.follows(problem)),
+            evidence=Evidence.of(problem, i, self.follows(problem) if follows is None else follows, low=low),
+            promise=problem.constraints.promise,
+            asking=None if low is None else Asking.of(steps, i, low),
         )
+
+    def counts(self, problem: Problem) -> Steps:
+        """The counts that rows for a person are chosen by: those of the rows."""
+        return problem.steps
 
     def __str__(self) -> str:
         """Write the spec that `as_rule` reads: the name, and options that are not the default."""

@@ -1,15 +1,17 @@
 """The rule "shrunk": between the exact cut and the plug-in."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fbeta.decisions.calibration import MARGIN, logit, sigmoid
+from fbeta.decisions.calibration import logit, sigmoid
+from fbeta.decisions.inputs import Vector
 from fbeta.decisions.problem import Constraints, Problem
 from fbeta.decisions.rules.exact import Exact
 from fbeta.decisions.rules.plugin import Plugin
 from fbeta.decisions.rules.rule import Rule
+from fbeta.decisions.steps import Steps
 
 #: The smallest probability that a finite cut is told apart from 0 at.
 TINY = 1e-300
@@ -43,14 +45,8 @@ class Shrunk(Rule):
 
     def choose(self, problem: Problem) -> float:
         """The mean of two cuts."""
-        steps, allowed = problem.steps, problem.allowed
         exact, plugin = Exact().choose(problem), Plugin(self.calibrate).choose(problem)
-        cut = steps.snap(self._between(problem, exact, plugin))
-        if allowed is None or allowed[steps.index(cut)]:
-            return cut
-        # Between two cuts that meet the constraints there may be one that does not: take the nearest that does.
-        meets = np.flatnonzero(allowed)
-        return steps.cut(int(meets[np.argmin(np.abs(meets - steps.index(cut)))]))
+        return self._allowed(problem, self._between(problem, exact, plugin))
 
     def choose_together(self, problems: Sequence[Problem], constraints: Constraints) -> list[float]:
         """The means of the cuts that are best together and those expected to be; constraints are not pooled."""
@@ -59,6 +55,11 @@ class Shrunk(Rule):
         exact = Exact().choose_together(problems, constraints)
         plugin = Plugin(self.calibrate).choose_together(problems, constraints)
         return [self._between(*each) for each in zip(problems, exact, plugin, strict=True)]
+
+    def counts(self, problem: Problem) -> Steps:
+        """Between the counts of the rows and those that probabilities lead us to expect."""
+        seen, expected, w = problem.steps, Plugin(self.calibrate).counts(problem), self.follows(problem)
+        return replace(seen, tp=w * seen.tp + (1 - w) * expected.tp, fp=w * seen.fp + (1 - w) * expected.fp)
 
     def follows(self, problem: Problem) -> float:
         """The weight of the exact cut."""
@@ -69,16 +70,29 @@ class Shrunk(Rule):
         total = positives + self.half
         return 0.5 + 0.5 * (positives / total if total > 0 else 1.0)
 
+    def _allowed(self, problem: Problem, cut: float) -> float:
+        """Between cuts that meet the constraints there may be one that does not: take the nearest that does."""
+        steps, cut = problem.steps, problem.steps.snap(cut)
+        if problem.allowed is None or problem.allowed[steps.index(cut)]:
+            return cut
+        meets = np.flatnonzero(problem.allowed)
+        return steps.cut(int(meets[np.argmin(np.abs(meets - steps.index(cut)))]))
+
     def _between(self, problem: Problem, exact: float, plugin: float) -> float:
         if exact == plugin:
             return exact
-        steps, w = problem.steps, self.follows(problem)
-        probabilities = steps.kind == "probability"
+        w = self.follows(problem)
+        return cut_at(problem.steps, float(positions(problem.steps, np.array([exact, plugin])) @ [w, 1 - w]))
 
-        def place(cut: float) -> float:
-            # 'All' and 'none' are infinitely far away: the outermost scores stand in for them.
-            end = min(max(cut, float(steps.scores[-1])), float(steps.scores[0]))
-            return float(logit(end, MARGIN if np.isinf(cut) else TINY)) if probabilities else end
 
-        x = w * place(exact) + (1 - w) * place(plugin)
-        return float(sigmoid(x)) if probabilities else x
+def positions(steps: Steps, cuts: Vector) -> Vector:
+    """Where cuts lie, so that a mean of them makes sense: their log odds, or scores that are no probabilities."""
+    # 'All' and 'none' are infinitely far away: the outermost scores stand in for them.
+    ends: Vector = np.clip(cuts, steps.scores[-1], steps.scores[0])
+    found: Vector = np.where(np.isinf(cuts), logit(ends), logit(ends, TINY)) if steps.kind == "probability" else ends
+    return found
+
+
+def cut_at(steps: Steps, position: float) -> float:
+    """The cut that lies there."""
+    return float(sigmoid(position)) if steps.kind == "probability" else position

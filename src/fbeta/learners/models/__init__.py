@@ -7,6 +7,9 @@ from fbeta.learners.learner import Learner
 from fbeta.learners.resampled import SAMPLERS, Resampled
 from fbeta.spelling import import_modules, unknown
 
+#: What pip calls a package that is imported by another name, or that needs none of its own requirements here.
+INSTALLED_AS = {"imblearn": "imbalanced-learn", "sklearn": "scikit-learn", "libauc": "--no-deps libauc"}
+
 
 def names() -> list[str]:
     """The models that can be trained here; those that are hardest to beat come last."""
@@ -19,7 +22,7 @@ def get(name: str, **settings: Any) -> Learner:
     if plus:
         if sampler not in SAMPLERS:
             raise unknown("sampler", sampler, SAMPLERS)
-        _need("imblearn", name, "imbalanced-learn")
+        _need("imblearn", name)
         return Resampled(sampler, get(inside, **settings))
     known = _known()
     if name not in known:
@@ -28,9 +31,9 @@ def get(name: str, **settings: Any) -> Learner:
     return known[name](**settings)
 
 
-def _need(package: str, name: str, sold_as: str = "") -> None:
+def _need(package: str, name: str) -> None:
     if importlib.util.find_spec(package) is None:
-        raise ValueError(f"{name} needs {sold_as or package}: pip install {sold_as or package}.")
+        raise ValueError(f"The model {name!r} is not installed: pip install {INSTALLED_AS.get(package, package)}.")
 
 
 def _known() -> dict[str, type[Learner]]:

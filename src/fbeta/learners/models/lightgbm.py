@@ -22,7 +22,8 @@ class _LightGBMBooster(Booster):
         with warnings.catch_warnings():
             # It says so for SciPy's newer sparse arrays, and they need not worry anyone.
             warnings.filterwarnings("ignore", "Converting data to scipy sparse matrix")
-            return np.asarray(self.native.predict(X, raw_score=True), dtype=np.float64)
+            threads = threads_for(X.shape[0] * self.native.num_trees()) or 0
+            return np.asarray(self.native.predict(X, raw_score=True, num_threads=threads), dtype=np.float64)
 
     @property
     def inputs(self) -> int:
@@ -69,9 +70,14 @@ class _LightGBMEngine(Engine):
     def train(self, rows: Numbers, weight: Array) -> tuple[Any, float]:
         import lightgbm
 
+        def until(now: Any) -> None:
+            if self.stopped.is_set():
+                raise lightgbm.callback.EarlyStopException(now.iteration, [])
+
         data, objective, offset = self._prepared(rows, weight)
         params = {**self.params, "objective": objective or "binary"}
-        return lightgbm.train(params, data, self.rounds, keep_training_booster=False), offset
+        grown = lightgbm.train(params, data, self.rounds, callbacks=[until], keep_training_booster=False)
+        return grown, offset
 
     def grow(self, rest: Numbers, held: Numbers, weight: Array) -> Iterator[Array]:
         import lightgbm
@@ -101,8 +107,8 @@ class LightGBM(BoosterLearner):
     name, package, rank = "lightgbm", "lightgbm", 3
     engine, objective, files = _LightGBMEngine, LightGBMObjective, (_LightGBMBooster.file,)
 
-    def params_for(self, seed: int, numbers: int) -> dict[str, Any]:
-        """Its own parameters, and as many threads as so many numbers deserve."""
+    def params_for(self, seed: int, threads: int) -> dict[str, Any]:
+        """Its own parameters, and so many threads."""
         # The same rows give the same model on any number of threads.
         steady = {"deterministic": True, "force_row_wise": True, "verbosity": -1, "max_delta_step": MOST}
-        return {"seed": seed, "num_threads": threads_for(numbers) or 0, **steady, **self.params}
+        return {"seed": seed, "num_threads": threads, **steady, **self.params}

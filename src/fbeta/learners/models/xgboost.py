@@ -9,7 +9,6 @@ import numpy as np
 from fbeta.decisions.calibration import sigmoid
 from fbeta.learners.booster import MOST, Booster, BoosterLearner, Engine, Numbers
 from fbeta.learners.crossfit import Array, take
-from fbeta.learners.machine import threads_for
 from fbeta.learners.objectives import XGBoostObjective
 from fbeta.learners.xgboost_trees import rewritten
 
@@ -72,8 +71,14 @@ class _XGBoostEngine(Engine):
     def train(self, rows: Numbers, weight: Array) -> tuple[Any, float]:
         import xgboost
 
+        class Until(xgboost.callback.TrainingCallback):
+            """Ends the boosting once it is stopped."""
+
+            def after_iteration(_, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: N805
+                return self.stopped.is_set()
+
         data, objective, params = self._prepared(rows, weight)
-        return xgboost.train(params, data, self.rounds, obj=objective), 0.0
+        return xgboost.train(params, data, self.rounds, obj=objective, callbacks=[Until()]), 0.0
 
     def grow(self, rest: Numbers, held: Numbers, weight: Array) -> Iterator[Array]:
         import xgboost
@@ -96,6 +101,6 @@ class XGBoost(BoosterLearner):
     name, package, rank = "xgboost", "xgboost", 2
     engine, objective, files = _XGBoostEngine, XGBoostObjective, (_XGBoostBooster.file,)
 
-    def params_for(self, seed: int, numbers: int) -> dict[str, Any]:
-        """Its own parameters, and as many threads as so many numbers deserve."""
-        return {"seed": seed, "nthread": threads_for(numbers), **self.params}
+    def params_for(self, seed: int, threads: int) -> dict[str, Any]:
+        """Its own parameters, and so many threads."""
+        return {"seed": seed, "nthread": threads, **self.params}
