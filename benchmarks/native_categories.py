@@ -3,7 +3,7 @@
     python benchmarks/native_categories.py FOLDER    # some minutes
 
 FOLDER holds tables whose column y is 1 for the rare class. Each is split into five folds, of which one is tested at a
-time; XGBoost and LightGBM learn 200 trees at their own settings, with codes of categories (every level that the learning
+time; XGBoost and LightGBM learn 200 trees at their own settings, with codes of categories (every level that learning
 rows have) or with the 32 most frequent levels, as `fbeta` encodes them. The score is average precision; a table is one
 unit, and the interval of the mean difference is Student's t over tables.
 """
@@ -97,7 +97,8 @@ def render(found: dict[str, Any]) -> str:
         f"Average precision over the test rows of {FOLDS} folds, {TREES} trees; at most {ROWS:,} rows. "
         "`python benchmarks/native_categories.py FOLDER`",
         "",
-        "| table | rows | positives | categories | most levels | LightGBM, levels | native | XGBoost, levels | native |",
+        "| table | rows | positives | categories | most levels | LightGBM, levels | native "
+        "| XGBoost, levels | native |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     kinds = [f"{name} {how}" for name in ("lightgbm", "xgboost") for how in ("levels", "native")]
