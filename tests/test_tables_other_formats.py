@@ -211,6 +211,28 @@ def test_no_table_in_a_workbook(book, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        ('<row r="999999999999"><c r="A999999999999"><v>1</v></c></row>', "a row is beyond 1,048,576"),
+        ('<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>', "in a column without a name"),
+        ('<row r="9"><c r="A9"><v>&big;</v></c></row>', "is a damaged workbook"),
+    ],
+)
+def test_a_workbook_of_a_stranger(book, tmp_path, cell, words):
+    with zipfile.ZipFile(book(CELLS)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    sheet = members["xl/worksheets/sheet1.xml"].decode()
+    nested = "".join(f'<!ENTITY b{i} "{10 * f"&b{i - 1};"}">' for i in range(1, 9))
+    big = f'<!DOCTYPE x [<!ENTITY b0 "{99 * "a"}">{nested}<!ENTITY big "&b8;">]>'
+    sheet = big + sheet[sheet.index("<worksheet") :].replace("</sheetData>", f"{cell}</sheetData>")
+    with zipfile.ZipFile(tmp_path / "bad.xlsx", "w") as archive:
+        for name, content in (members | {"xl/worksheets/sheet1.xml": sheet.encode()}).items():
+            archive.writestr(name, content)
+    with pytest.raises(TableError, match=words):
+        read_table(tmp_path / "bad.xlsx", "y")
+
+
+@pytest.mark.parametrize(
     ("content", "words"),
     [
         (b"\xd0\xcf\x11\xe0" + bytes(600), r"an old Excel workbook \(.xls\): save it as .xlsx"),

@@ -16,6 +16,8 @@ from fbeta.tables.text_copy import copied
 
 #: Bytes that a workbook may unpack to.
 LARGEST = 1 << 31
+#: Rows that a sheet of Excel has at most.
+MOST_ROWS = 1 << 20
 _OLE, _ZIP = b"\xd0\xcf\x11\xe0", b"PK\x03\x04"
 _WRITTEN = "save it as .xlsx, or its sheet as CSV"
 
@@ -106,7 +108,9 @@ def _table(path: Path, book: Any, sheet: str | None, copy: Copy) -> Delimited:
 def _filled(rows: Iterable[Sequence[Any]], notes: list[str]) -> Iterator[tuple[str | None, ...]]:
     """The rows that are not blank, up to the last field that is not; how many are left out is added to `notes`."""
     blank = between = begun = 0
-    for cells in rows:
+    for number, cells in enumerate(rows):
+        if number > MOST_ROWS:  # a damaged row may say that it is at any place
+            raise ValueError(f"a row is beyond {MOST_ROWS:,}")
         texts = tuple(map(_text, cells))
         if width := next((i for i in range(len(texts), 0, -1) if texts[i - 1]), 0):
             between, blank, begun = between + blank * begun, 0, 1
