@@ -68,7 +68,7 @@ def fit(
             "force": force,
             **limits,
         }
-        model = p.fitted(table, out, metric=metric, comparison=found, **asked, **how, **limits)
+        model = p.fitted(table, out, metric=metric, comparison=found, **asked, **how)
         if as_json:
             echo_json(model.facts() | {"written": str(out)})
         else:
