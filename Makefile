@@ -24,6 +24,7 @@ docs: .venv/ready  ## rewrite the pictures and tables that the README and docs/ 
 	$(BIN)/python examples/digits.py --write
 	$(BIN)/python examples/multiclass.py --write
 	$(BIN)/python examples/maps.py --write
+	$(BIN)/python examples/decision_pictures.py --write
 	$(BIN)/fbeta explain --metric fbeta:beta=2 --prevalence 0.1 --png docs/explain-fbeta2.png
 	$(BIN)/fbeta paper figures --doc reproduction/report.md
 

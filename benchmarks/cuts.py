@@ -4,7 +4,7 @@
     python benchmarks/cuts.py rules FOLDER              # every table in FOLDER: .csv, .csv.gz, .parquet, last column y
     python benchmarks/cuts.py rules FOLDER --subsets    # and draws of 25 to 200 positives from the larger tables
     python benchmarks/cuts.py coverage                  # how often intervals hold the population score (3 minutes)
-    python benchmarks/cuts.py page                      # write the page and docs/cuts.md again from the numbers
+    python benchmarks/cuts.py page                      # write the page and what docs/ quotes again from the numbers
 
 Speed: all cases take turns within a round and a ratio is taken inside it, so that a busy machine slows both.
 Rules: five outer folds; the cut comes from inner out-of-fold scores of the training rows, the model is fitted again
@@ -165,39 +165,55 @@ def render_rules(found: dict[str, Any]) -> list[str]:
     return [*lines, ""]
 
 
+def half(result: dict[str, Any]) -> str:
+    """What docs/decisions.md says of cuts against one half."""
+    groups = {"under 200": result["rules"]["groups"]["few"], "200 or more": result["rules"]["groups"]["many"]}
+    gains = {name: group["shrunk minus"]["constant"] for name, group in groups.items()}
+    rows = (
+        [name, doc_block.hundredths(x), groups[name]["sources"], x["wins"], x["losses"]] for name, x in gains.items()
+    )
+    return (
+        f"**Measured** on later rows of {sum(group['sets'] for group in groups.values())} imbalanced tables, logistic "
+        "regression and boosted trees, F½, F₁ and F₂; hundredths of F by which a tuned cut (`shrunk`) is above ½:\n\n"
+        + doc_block.table(["positives", "gain", "sources", "better on", "worse on"], rows)
+        + "\n\nAll tables: [cuts.md](../benchmarks/results/cuts.md)."
+    )
+
+
+def few(result: dict[str, Any]) -> str:
+    """What docs/decisions.md says of rules for few positives."""
+    groups = result["rules"]["groups"]
+    sizes = {f"{n} drawn": f"{n}, drawn from larger sources" for n in (25, 50, 100, 200)}
+    sizes |= {"few": "under 200, all there are", "many": "200 or more"}
+    rows = (
+        [name, *(doc_block.hundredths(groups[key]["shrunk minus"][rule]) for rule in ("exact", "plugin")),
+         groups[key]["sources"]]
+        for key, name in sizes.items()
+    )  # fmt: skip
+    return (
+        "**Measured** on the same tables; hundredths of F by which `shrunk` is above the others:\n\n"
+        + doc_block.table(["positives", "above `exact`", "above `plugin`", "sources"], rows)
+        + "\n\nIts one number was chosen on these tables, and is not critical "
+        "([cuts.md](../benchmarks/results/cuts.md))."
+    )
+
+
 def summary(result: dict[str, Any]) -> str:
     """What docs/cuts.md says."""
-    rules, speed, coverage = result["rules"], result["speed"], result["coverage"]
-    few, many = rules["groups"]["few"], rules["groups"]["many"]
-    lines = [
-        f"Out of sample, {few['sets'] + many['sets']} imbalanced tables, logistic regression and boosted trees, F½, F₁ "
-        "and F₂; hundredths of F by which `shrunk` is better, mean over sources and its 95 % interval:",
-        "",
-        f"| against | under 200 positives ({few['sources']} sources) | 200 or more ({many['sources']} sources) |",
-        "|---|---|---|",
-    ]
-    for rule in ("exact", "plugin", "constant"):
-        cells = []
-        for group in (few, many):
-            x = group["shrunk minus"][rule]
-            cells.append(f"{doc_block.hundredths(x)}, {x['wins']} won, {x['losses']} lost")
-        lines.append(f"| `{rule}` | {' | '.join(cells)} |")
+    speed, coverage = result["speed"], result["coverage"]
     rows = [r for r in speed["rows"] if r["case"] in ("tune", "sklearn precision_recall_curve")]
     tune_ratio, peer_ratio = (
         [r["ratio"] for r in rows if r["case"] == case] for case in ("tune", "sklearn precision_recall_curve")
     )
     shares = [x for row in coverage["rows"] for rule in ("exact", "shrunk") for x in row[rule].values()]
-    lines += [
-        "",
+    return (
         f"The exact cut of {speed['n'] // 10**6} million scores takes {min(tune_ratio):.2f} to {max(tune_ratio):.2f} "
         f"times as long as `np.argsort` on them; scikit-learn's `precision_recall_curve` {min(peer_ratio):.2f} to "
         f"{max(peer_ratio):.2f} times. The interval holds the score that the cut has in the population in "
         f"{100 * min(shares):.1f} to {100 * max(shares):.1f} % of {coverage['runs']} draws at nominal 95 % (10 to "
-        "1,000 positives; ties, weights and another share of positives included; `benchmarks/cuts.py coverage`).",
-        "",
-        "All numbers: [benchmarks/results/cuts.md](../benchmarks/results/cuts.md).",
-    ]
-    return "\n".join(lines)
+        "1,000 positives; ties, weights and another share of positives included; `benchmarks/cuts.py coverage`). All "
+        "numbers: [benchmarks/results/cuts.md](../benchmarks/results/cuts.md)."
+    )
 
 
 def main() -> None:
@@ -242,6 +258,8 @@ def main() -> None:
         path.with_suffix(".md").write_text(text)
         if {"speed", "rules", "coverage"} <= set(result):
             doc_block.write("cuts.md", "cuts", summary(result))
+            doc_block.write("decisions.md", "half", half(result))
+            doc_block.write("decisions.md", "few", few(result))
 
 
 if __name__ == "__main__":

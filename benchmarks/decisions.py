@@ -8,6 +8,7 @@
     python benchmarks/decisions.py maps             # made maps and photos that come with scikit-learn
     python benchmarks/decisions.py promises         # scores of a known population
     python benchmarks/decisions.py ensemble FOLDER
+    python benchmarks/decisions.py costs FOLDER
     python benchmarks/decisions.py page             # write the pages and what docs/ quotes again from the numbers
 
 A part is a module that measures, renders a page and says in a few lines what the documents quote. Sources are the
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import decisions_classes
+import decisions_costs
 import decisions_ensemble
 import decisions_labels
 import decisions_maps
@@ -43,6 +45,7 @@ PARTS: dict[str, Any] = {
     "maps": decisions_maps,
     "promises": decisions_promises,
     "ensemble": decisions_ensemble,
+    "costs": decisions_costs,
 }
 #: What needs no folder of tables.
 ALONE = ("maps", "promises")
@@ -53,8 +56,10 @@ def keep(part: str, result: dict[str, Any]) -> None:
     (RESULTS / f"decisions-{part}.json").write_text(json.dumps(result, indent=1) + "\n")
     page = ["# Decisions, measured", "", *PARTS[part].render(result)]
     (RESULTS / f"decisions-{part}.md").write_text("\n".join(page))
-    document = "boosting.md" if part == "ensemble" else "cuts.md"
+    document = "cuts.md" if part == "rules" else "decisions.md"
     doc_block.write(document, part, PARTS[part].summary(result) + "\n")
+    if part == "promises":
+        doc_block.write(document, "person", decisions_promises.person(result) + "\n")
 
 
 def main() -> None:

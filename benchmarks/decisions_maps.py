@@ -215,7 +215,7 @@ def render(found: dict[str, Any]) -> list[str]:
 
 
 def summary(found: dict[str, Any]) -> str:
-    """What docs/cuts.md says."""
+    """What docs/decisions.md says."""
     cases, rates = found["cases"], found["speed"]
     least = max(0.0, -min((row["above rankseg"] or [0.0])[0] for row in cases.values()))
     gains = {
@@ -234,10 +234,11 @@ def summary(found: dict[str, Any]) -> str:
     )
     photo = cases["photos"]
     return (
-        f"Maps, {found['images']} images per case: `decide_rows` on pixels calibrated together has a mean Dice above "
-        f"that of one half and of the best common cut, in hundredths, by {' and by '.join(said)} probabilities; in no "
-        f"case is it more than {least:.4f} below the package rankseg (without its pruning) on the same probabilities. "
-        f"On photos, where pixels depend on each other, it is {photo[OURS]:.3f} as it is and {photo[CALIBRATED]:.3f} "
+        f"**Maps**, {found['images']} images per case: `decide_rows` on pixels calibrated together has a mean Dice "
+        f"above that of one half and of the best common cut, in hundredths, by {' and by '.join(said)} probabilities; "
+        f"in no case is it more than {least:.4f} below the package rankseg (without its pruning) on the same "
+        f"probabilities. On photos, where pixels depend on each other, it is "
+        f"{photo[OURS]:.3f} as it is and {photo[CALIBRATED]:.3f} "
         f"calibrated (common cut {photo[BESIDE[1]]:.3f}, rankseg {photo['rankseg, unpruned']:.3f}). One core "
         f"decides {rates[OURS]:.0f} million pixels per second{theirs}; "
         "[decisions-maps.md](../benchmarks/results/decisions-maps.md)."

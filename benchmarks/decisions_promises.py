@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from decisions_tables import Floats
+from decisions_tables import Floats, over_sources
+from doc_block import hundredths, table
 from scipy.stats import beta, norm
 
 from fbeta import tune
@@ -215,7 +216,7 @@ def asked_of_a_person() -> dict[str, Any]:
 
 def handed_over() -> dict[str, Any]:
     """F₁ of all rows of the population if a person is right about 5 % of the rows, by how these are chosen."""
-    found: dict[str, dict[str, float]] = {}
+    found: dict[str, Any] = {}
     for positives in (30, 100, 1000):
         rows = round(positives / SHARE)
         scores: dict[str, list[float]] = {way: [] for way in (*HANDED, "evenly around the cut", "nobody")}
@@ -229,7 +230,10 @@ def handed_over() -> dict[str, Any]:
             low = min(max(at - most // 2, 0), rows - most - 1)
             scores["evenly around the cut"].append(helped(float(ordered[low]), float(ordered[low + most])))
             scores["nobody"].append(helped(float(cut.value), float(cut.value)))
-        found[str(positives)] = {way: float(np.mean(each)) for way, each in scores.items()}
+        found[str(positives)] = {
+            "scores": {way: float(np.mean(each)) for way, each in scores.items()},
+            "shrunk above": {way: over_sources(np.subtract(scores["shrunk"], each)) for way, each in scores.items()},
+        }
     return found
 
 
@@ -341,7 +345,7 @@ def render(result: dict[str, Any]) -> list[str]:
             f"| {way} | {x['draws']:,} | {percent(x['given'])} | {percent(x['broken'])} | {percent(x['handed'])} |"
         )
     sample, taken, chosen = result["by_a_sample"], result["times"], result["handed_over"]
-    ways = list(next(iter(chosen.values())))
+    ways = list(next(iter(chosen.values()))["scores"])
     lines += [
         "",
         f"`abstain=0.05`, {DRAWS // 5} draws: F₁ of all rows of the population if the person is right, by the rule "
@@ -349,7 +353,7 @@ def render(result: dict[str, Any]) -> list[str]:
         "",
         f"| positives | {' | '.join(ways)} |",
         "|---" * (len(ways) + 1) + "|",
-        *(f"| {n} | {' | '.join(number(each[way]) for way in ways)} |" for n, each in chosen.items()),
+        *(f"| {n} | {' | '.join(number(each['scores'][way]) for way in ways)} |" for n, each in chosen.items()),
         "",
         "### What judges a bound",
         "",
@@ -366,33 +370,44 @@ def render(result: dict[str, Any]) -> list[str]:
 
 
 def summary(result: dict[str, Any]) -> str:
-    """What docs/cuts.md says."""
-    cases = result["cases"]
-    worst = max(case["ways"][OURS]["broken"] for case in cases.values())
-    lines = [
-        f"Known population, {DRAWS:,} draws per case, {100 * CONFIDENCE:g} % confidence: a promise is broken in at "
-        f"most {percent(worst)} of draws. `useful`: the other score (precision, recall, or F₁ where both are "
-        f"promised), mean over draws; MAPIE on the first {MAPIE_DRAWS}.",
-        "",
-        "| promise (positives) | broken | useful | MAPIE, default: broken, useful | MAPIE, fixed sequence: broken, "
-        "useful | constraint on the rows: broken |",
-        "|---|---|---|---|---|---|",
-    ]
-    for name, case in cases.items():
+    """What docs/decisions.md says of promises."""
+    rows = []
+    for name, case in result["cases"].items():
         ways = case["ways"]
-        mine = ways[OURS]
-        cells = [f"{name} ({case['positives']:,})", percent(mine["broken"]), number(mine["useful"])]
-        for way in ("MAPIE, default", "MAPIE, fixed sequence"):
-            cells.append(f"{percent(ways[way]['broken'])}, {number(ways[way]['useful'])}" if way in ways else "–")
-        cells.append(percent(ways[PLAIN]["broken"]))
-        lines.append(f"| {' | '.join(cells)} |")
-    handed = result["asked"]["ways"]
-    theirs = handed.get("MAPIE, default")
-    person = (
-        f"Recall ≥ 0.8 and precision ≥ 0.5 together take a person for {percent(handed[OURS]['handed'])} of the rows"
+        theirs = [number(ways[way]["useful"]) for way in ways if way.startswith("MAPIE")]
+        broken = f"{percent(ways[OURS]['broken'])} | {percent(ways[PLAIN]['broken'])}"
+        rows.append([f"{name} ({case['positives']:,})", broken, number(ways[OURS]["useful"]), ", ".join(theirs)])
+    worst = max((case["ways"][OURS] for case in result["cases"].values()), key=lambda way: way["broken"])
+    ends = " to ".join(f"{100 * end:.1f}" for end in worst["broken_interval"])
+    return (
+        f"**Measured** on a known population, {DRAWS:,} draws, {100 * CONFIDENCE:g} % confidence; MAPIE's controllers "
+        f"(default, fixed sequence) and the constraint on the rows on {MAPIE_DRAWS} of them. The other score is "
+        "precision where recall is promised, recall where precision is, F₁ where both are:\n\n"
+        + table(["promise (positives)", "broken", "constraint alone: broken", "other score", "MAPIE's"], rows)
+        + f"\n\nThe largest share of broken promises lies in {ends} % (95 % interval) "
+        "([decisions-promises.md](../benchmarks/results/decisions-promises.md))."
     )
-    if theirs:
-        person += f" (MAPIE {percent(theirs['handed'])})"
-    person += f", broken in {percent(handed[OURS]['broken'])} of draws"
-    lines += ["", f"{person}; [decisions-promises.md](../benchmarks/results/decisions-promises.md)."]
-    return "\n".join(lines)
+
+
+def person(result: dict[str, Any]) -> str:
+    """What docs/decisions.md says of rows for a person."""
+    handed, given = result["asked"]["ways"], result["handed_over"]
+    rows = (
+        [
+            f"{int(positives):,}",
+            number(each["scores"]["shrunk"]),
+            *(hundredths(each["shrunk above"][way]) for way in ("nobody", "evenly around the cut", "exact", "plugin")),
+        ]
+        for positives, each in given.items()
+    )
+    theirs = handed.get("MAPIE, default")
+    beside = f" (MAPIE {percent(theirs['handed'])}, {theirs['draws']} draws)" if theirs else ""
+    return (
+        f"**Measured** on the same population, {DRAWS // 5} draws: F₁ of all rows where a person is right about 5 % of "
+        "them, chosen by `shrunk`, and by how much (hundredths, 95 % interval over draws) it is above "
+        "other choices. Probabilities are exact here, which suits `plugin`:\n\n"
+        + table(["positives", "F₁", "nobody asked", "rows evenly around the cut", "`exact`", "`plugin`"], rows)
+        + f"\n\nRecall ≥ 0.8 and precision ≥ 0.5 together take a person for {percent(handed[OURS]['handed'])} of the "
+        f"rows{beside}, and are broken in {percent(handed[OURS]['broken'])} of {handed[OURS]['draws']:,} draws "
+        "([decisions-promises.md](../benchmarks/results/decisions-promises.md))."
+    )

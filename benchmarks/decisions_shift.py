@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from decisions_tables import LEARNERS, Floats, Scores, over_sources, paths, scored, source
-from doc_block import hundredths
+from doc_block import hundredths, table
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
@@ -248,25 +248,20 @@ LEARN_WORDS = "60 % to learn from (logistic regression or boosted trees, out-of-
 
 
 def summary(found: dict[str, Any]) -> str:
-    """What docs/cuts.md says."""
+    """What docs/decisions.md says."""
     part, many = found["all"], found["many"]
-    lines = [
-        f"Out of sample, {part['sources']} sources, logistic regression and boosted trees; hundredths of F above the "
-        "cut as it was fitted, mean over sources and its 95 % interval:",
-        "",
-        "| odds of a positive × | F₁, `adapt` | F₁, share known | F₂, `adapt` | F₂, share known |",
-        "|---|---|---|---|---|",
-    ]
-    for factor in part["moved"]:
-        cells = (part["gains"][metric][factor][way] for metric in METRICS for way in ("adapted", "known"))
-        lines.append(f"| {factor} | " + " | ".join(hundredths(cell) for cell in cells) + " |")
-    kept, more = (x["share of what knowing gains"] for x in (part, many))
-    lines += [
-        "",
-        f"That is {percent(kept['F1']['adapted'])} (F₁) and {percent(kept['F2']['adapted'])} (F₂) of what knowing the "
-        f"share gains; on the {many['sources']} sources with {MANY} labelled positives or more "
-        f"{percent(more['F1']['adapted'])} and {percent(more['F2']['adapted'])}. Where nothing moved it says so in "
-        f"{percent(1 - part['moved']['1'])} of draws. With fewer positives most moves cannot be told from chance, and "
-        "nothing changes.",
-    ]
-    return "\n".join(lines)
+    kept, more = (
+        " and ".join(percent(x["share of what knowing gains"][name]["adapted"]) for name in METRICS)
+        for x in (part, many)
+    )
+    gains = {factor: [part["gains"][name][factor]["adapted"] for name in METRICS] for factor in part["moved"]}
+    return (
+        f"**Measured** on later rows of {part['sources']} sources, logistic regression and boosted trees; hundredths "
+        "of F by which `adapt` is above the cut as it was fitted:\n\n"
+        + table(["odds of a positive ×", "F₁", "F₂"], ([f, *map(hundredths, cells)] for f, cells in gains.items()))
+        + f"\n\nThat is {kept} (F₁ and F₂) of what knowing the share gains; on the {many['sources']} sources with "
+        f"{MANY} labelled positives or more {more}. Where nothing moved it says so in "
+        f"{percent(1 - part['moved']['1'])} of draws. With fewer positives most moves cannot be told "
+        "from chance, and nothing changes "
+        "([decisions-shift.md](../benchmarks/results/decisions-shift.md))."
+    )

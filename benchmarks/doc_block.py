@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,12 @@ def hundredths(x: dict[str, Any]) -> str:
         for value in (x["mean"], *x["interval"])
     )
     return f"{mean} ({low} to {high})"
+
+
+def table(heading: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
+    """A table of Markdown."""
+    lines = [heading, ["---"] * len(heading), *([str(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def write(document: str, name: str, block: str) -> None:

@@ -3,7 +3,7 @@
     fbeta data fetch keel
     python benchmarks/held_out.py          # some ten minutes; writes results/held_out.{json,md}
     python benchmarks/held_out.py --dry
-    python benchmarks/held_out.py --page   # write the page, docs/cuts.md and docs/boosting.md again from the numbers
+    python benchmarks/held_out.py --page   # write the page and what docs/ quotes again from the numbers
 
 `shrunk` (half = 200) was chosen on the tables of cuts.py, `max_delta_step=3` on seven tables, four of them those of
 boosting.py. Here are KEEL's tables of other sources, fixed by this list before the first run: all whose name does not
@@ -155,7 +155,7 @@ def by_source(rows: dict[str, Any]) -> list[str]:
 
 
 def rule_summary(found: dict[str, Any]) -> str:
-    """What docs/cuts.md says."""
+    """What docs/decisions.md says."""
     above = [f"{doc_block.hundredths(x)} above `{rule}`" for rule, x in found["shrunk minus"].items()]
     return (
         f"On {_tables(found)}, `shrunk` is, in hundredths of F, {', '.join(above[:-1])} and {above[-1]} "
@@ -192,7 +192,7 @@ def main() -> None:
     if not given.dry:
         path.write_text(json.dumps(found, indent=1) + "\n")
         path.with_suffix(".md").write_text(render(found))
-        doc_block.write("cuts.md", "held-out", rule_summary(found))
+        doc_block.write("decisions.md", "held-out", rule_summary(found))
         doc_block.write("boosting.md", "held-out", step_summary(found))
 
 

@@ -1,7 +1,8 @@
-"""What `make demo` shows, kept for the README: the comparison, its table, and a picture of its page.
+"""What `make demo` shows, kept for the README: the comparison, its table, and pictures of its page and of `explain`'s.
 
-- ``python examples/demo.py --write`` compares, and rewrites docs/compare.json, the README's block, docs/compare.png;
-- ``--render`` writes the block and the picture again, from docs/compare.json.
+- ``python examples/demo.py --write`` compares, and rewrites docs/compare.json, the README's block, and the
+  pictures of the page;
+- ``--render`` writes the block and the pictures again, from docs/compare.json.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from rich.console import Console
 
 from fbeta import report
 from fbeta.comparison.result import Comparison
+from fbeta.report import shell
+from fbeta.report.explain import charts, explain
 
 KEPT = ROOT / "docs" / "compare.json"
-PICTURE = ROOT / "docs" / "compare.png"
+FIRST, CUT, EXPLAINED = (ROOT / "docs" / f"{name}.png" for name in ("compare", "compare-cut", "explain"))
 README = ROOT / "README.md"
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
@@ -33,28 +36,33 @@ def block(found: Comparison) -> str:
     return f"```\n{text}\n```\n\n{found.seconds:.0f} seconds on {found.machine}."
 
 
-def photograph(found: Comparison, path: Path) -> None:
-    """The part of the page where the cut moves, in a real browser."""
+def photograph(found: Comparison) -> None:
+    """The first screen of the page, the part where the cut moves, and the page of `explain`, in a real browser."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as p:
-        page = Path(folder, "compare.html")
-        report.write(found, page)
+        compared, explained = Path(folder, "compare.html"), Path(folder, "explain.html")
+        report.write(found, compared)
+        shell.write(charts.page(explain("fbeta:beta=2", prevalence=0.1)), explained)
         browser = p.chromium.launch(executable_path=chromium, args=FLAGS)
-        view = browser.new_page(viewport={"width": 1200, "height": 1500}, color_scheme="light")
-        view.goto(page.as_uri())
-        view.locator("#move").screenshot(path=path)
+        view = browser.new_page(viewport={"width": 1200, "height": 860}, color_scheme="light")
+        view.goto(compared.as_uri())
+        view.screenshot(path=FIRST)
+        view.set_viewport_size({"width": 1200, "height": 1500})
+        view.locator("#move").screenshot(path=CUT)
+        view.goto(explained.as_uri())
+        view.screenshot(path=EXPLAINED)
         browser.close()
 
 
 def write(found: Comparison) -> None:
-    """Put the table and the picture where the README shows them."""
+    """Put the table and the pictures where the README shows them."""
     start, end = marks("compare")
     before, rest = README.read_text(encoding="utf-8").split(start)
     after = rest.split(end)[1]
     README.write_text(f"{before}{start}\n{block(found)}\n{end}{after}", encoding="utf-8")
-    photograph(found, PICTURE)
+    photograph(found)
 
 
 def main() -> None:

@@ -11,11 +11,15 @@ import fbeta
 from fbeta.comparison.result import (
     Calibration,
     Candidate,
+    ColumnSegments,
     Comparison,
     Difference,
     Estimate,
+    NoSkill,
     Operating,
     Outcome,
+    Segment,
+    Step,
     TableFacts,
 )
 from fbeta.learners.learner import Course
@@ -136,9 +140,11 @@ def comparison(
                 difference=Difference(gap.mean, gap.low, gap.high, p, "corrected resampled t-test") if at else None,
                 operating=operating(test, y),
                 calibration=calibration(test, y),
+                beside=Difference(0.031, 0.012, 0.05, 0.004, "t", 0.01, 1.0, 0.03, "better") if at in (1, 3) else None,
                 epochs=Course() if model == "xgboost" else course(apart, np.random.default_rng(at)),
             )
         )
+    steps = made_up_steps(made[0].name, made[3].name)
     winner = max(made, key=lambda c: c.inner)
     d = winner.difference
     gain = (
@@ -160,4 +166,23 @@ def comparison(
         verdict="undecided",
         seconds=137.0,
         machine="2 cores",
+        constant=NoSkill("all rows positive", Estimate(0.3, 0.28, 0.32), steps[1].gain, steps[1].gain),
+        steps=steps,
+        gain=Difference(0.11, 0.07, 0.15, 0.001, "t", 0.02, 1.0, 0.06, "better"),
+        segments=(ColumnSegments(note, (Segment(note, 10, 3, 5, 82), Segment("above 3", 40, 3, 5, 52)), 0.04),),
+    )
+
+
+def made_up_steps(first, last):
+    """From the default at ½ to another method; its loss stays."""
+    gain = Difference(0.08, 0.05, 0.11, 0.001, "t", 0.02, 1.0, 0.06, "better")
+    same = Difference(0.0, 0.0, 0.0, 1.0, "t", 0.0, 0.0, 0.0, "equivalent")
+    scores = [Estimate(x, x - 0.02, x + 0.02) for x in (0.5, 0.58, 0.58, 0.61)]
+    names = (first, first, first, last)
+    gains = (None, gain, same, Difference(0.03, -0.01, 0.07, 0.2, "t", 0.02, 0.9, 0.06, "undecided"))
+    cells = ((400.0, 90.0, 560.0, 4950.0), (700.0, 500.0, 260.0, 4540.0))
+    changes = ("default", "cut", "loss", "model")
+    return tuple(
+        Step(change, name, (name,) * 5, score, gain, *cells[at > 0])
+        for at, (change, name, score, gain) in enumerate(zip(changes, names, scores, gains, strict=True))
     )

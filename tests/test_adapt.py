@@ -191,6 +191,12 @@ def test_columns_follow_each_on_its_own():
         (None, {}, "takes scores of new rows, or at_prevalence="),
         (np.zeros(60), {"at_prevalence": 0.1}, "takes scores of new rows, or at_prevalence="),
         (None, {"at_prevalence": 1.5}, "strictly between 0 and 1"),
+        (
+            None,
+            {"at_prevalence": [0.1, 0.2]},
+            r"at_prevalence is one number, or one per column, .* 1; got shape \(2,\)",
+        ),
+        (None, {"at_prevalence": "few"}, "at_prevalence must hold numbers"),
         (Sketch(kind="logit"), {}, "a Sketch of probabilities"),
         (["a"] * 60, {}, "must hold numbers"),
     ],

@@ -295,6 +295,34 @@ def test_estimators_and_a_cost_matrix():
     assert heavy.score(X[600:], names[600:]) == pytest.approx(expected)
 
 
+def test_prices_of_two_classes_are_in_sorted_order_whichever_is_rarer():
+    X, y = make_classification(400, 4, weights=[0.2], class_sep=0.8, random_state=0)
+    names, metric = np.array(["fraud", "good"])[y], Cost(matrix=[[0, 20], [1, 0]])  # frauds, called good, cost 20
+    fitted = ThresholdClassifier(LogisticRegression(), metric).fit(X, names)
+    called = fitted.predict(X)
+    table = confusion_matrix(names, called)
+    assert table[0, 1] < table[1, 0]
+    assert fitted.positive_ == "good"
+    paid = -(table * metric.matrix).sum() / len(y)
+    assert fitted.score(X, names) == pytest.approx(paid)
+    assert metric_score(names, called, metric=metric) == pytest.approx(paid)
+    with pytest.raises(ValueError, match="classes in sorted order, 'fraud' and 'good', and the second is the positive"):
+        ThresholdClassifier(LogisticRegression(), metric, pos_label="fraud").fit(X, names)
+
+
+def test_a_decision_takes_numbers_of_classes_and_keeps_the_prices():
+    p, y = rows(200)
+    of_numbers = Decision.fit(p, y, Cost(matrix=PRICES), kind="probability", exclusive=True)
+    of_columns = Decision.fit(p, np.eye(3)[y], Cost(matrix=PRICES), kind="probability", exclusive=True)
+    assert of_numbers.to_dict() == of_columns.to_dict()
+    again = Decision.from_dict(of_numbers.to_dict())
+    assert again.metric == Cost(matrix=PRICES)
+    assert again.to_dict() == of_numbers.to_dict()
+    assert "minus the mean price −" in again.explain()
+    with pytest.raises(ValueError, match="must hold numbers of classes, .* np.searchsorted"):
+        tune(p, np.array(["a", "b", "c"])[y], "f1", exclusive=True)
+
+
 def test_gains_are_one_idea():
     p, _ = rows(20)
     assert (Gains.flat(3)(p) == p).all()

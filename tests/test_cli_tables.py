@@ -67,6 +67,15 @@ def test_ctrl_c_is_answered_from_the_first_line_on(monkeypatch, capsys):
     assert "stopped; nothing was written" in capsys.readouterr().err
 
 
+def test_fit_promises_and_leaves_rows_to_a_person(shop, tmp_path):
+    out, asked = tmp_path / "m.fbeta", ["--subject-to", "recall=0.5", "--confidence", "0.9", "--abstain", "0.1"]
+    said = done("fit", shop / "shops.csv", "--target", "fraud", *FEW, "-o", out, *asked).stdout
+    assert "Promise: with 90 % confidence recall ≥ 0.5" in said
+    assert "A person decides from" in said
+    told = done("predict", out, shop / "shops.csv", "-o", tmp_path / "p.csv").stdout
+    assert "rows are for a person: their decision is 'ask'" in told
+
+
 def test_fit_says_what_it_did_and_does_not_oversell(shop, tmp_path):
     out = tmp_path / "m.fbeta"
     asked = ["fit", shop / "shops.csv", "--target", "fraud", "--metric", "fbeta:beta=2", *FEW, "-o", out]

@@ -13,6 +13,8 @@ from sklearn.metrics import log_loss
 from fbeta import MCC, Confusion, Decision, FBeta, metric
 from fbeta.comparison.choosing import chosen, simplest_first
 from fbeta.comparison.folder import SplitScores
+from fbeta.comparison.gains import Change, Learned, best_losses, defaults
+from fbeta.comparison.gains import steps as steps_of
 from fbeta.comparison.inference import ByBlocks, ByRows, BySplits, JudgedRows, blocks
 from fbeta.comparison.influence import influence, pooled, spread
 from fbeta.comparison.judging import held_calls, judge
@@ -21,6 +23,7 @@ from fbeta.comparison.parts import load_parts
 from fbeta.comparison.plan import Plan, Split
 from fbeta.comparison.result import Choice, Comparison, Estimate, NoSkill
 from fbeta.comparison.run import compare, fit
+from fbeta.comparison.segments import segments
 from fbeta.comparison.statistics import corrected_t, holm, mean_interval, reach, student
 from fbeta.comparison.verdict import Findings, judged_together, word
 from fbeta.learners import Rows, models
@@ -235,6 +238,73 @@ def test_choosing_takes_the_simplest_within_one_standard_error():
     assert taken(hardly, good, bad) == linear
     assert taken(bad, good, hardly) == booster
     assert taken(bad, good, bad) == mlp
+
+
+def test_steps_lead_from_the_default_to_the_choice(found):
+    """Their gains add up, their ends are the default at ½ and the choice, and the cells are those of the test rows."""
+    steps, base = found.steps, found.candidate(found.baseline)
+    assert [step.change for step in steps] == ["default", "cut", "loss"]  # of one model there is none to choose
+    assert (steps[0].score, steps[1].score, steps[-1].score) == (base.at_half, base.score, found.choice.score)
+    assert steps[-1].picks == found.choice.picks
+    assert sum(step.gain.mean for step in steps[1:]) == pytest.approx(steps[-1].score.mean - steps[0].score.mean)
+    for step in steps:
+        assert step.method in step.picks
+        assert FBeta(2)(Confusion(step.tp, step.fp, step.fn, step.tn)) == pytest.approx(step.score.mean)
+    assert found.gain.mean == pytest.approx(base.score.mean - base.at_half.mean)  # of the advice, which is the baseline
+    assert found.gain.word in ("better", "equivalent", "undecided")
+    beside = found.candidate("linear, tangent").beside
+    assert beside.mean == pytest.approx(found.candidate("linear, tangent").score.mean - base.score.mean)
+    assert base.beside is None
+
+
+def test_a_step_takes_what_rows_held_out_say():
+    y, good, bad = noisy(2000, rates=(0.05, 0.2))
+    rows, xgboost = dealt_rows(y), Method("xgboost", "bce")
+    linear, tangent = Method("linear", "bce"), Method("linear", "tangent")
+    methods = [linear, tangent, xgboost]
+
+    def learned(decided, at_half):
+        each = ({m: of_splits(rows, d) for m, d in zip(methods, x, strict=True)} for x in (decided, at_half))
+        return [Learned(ByRows(FBeta(1), rows), *each)]
+
+    assert defaults(learned((good, good, bad), (good, good, bad)), methods, xgboost) == [linear]
+    assert defaults(learned((good, good, bad), (bad, good, bad)), methods, xgboost) == [xgboost]
+    assert best_losses(learned((bad, good, good), (bad, bad, bad)), methods, [linear]) == [tangent]
+    assert best_losses(learned((good, good, good), (bad, bad, bad)), methods, [linear]) == [linear]
+    path = [("default", [linear], of_splits(rows, bad)), ("loss", [tangent], of_splits(rows, good))]
+    first, second = steps_of(ByRows(FBeta(1), rows), [Change(what, m * 5, calls) for what, m, calls in path])
+    assert first.gain is None
+    assert second.gain.word == "better"
+
+
+def test_segments_find_the_column_that_decides_who_is_found():
+    rng = np.random.default_rng(0)
+    n = 2000
+    y, kind = rng.random(n) < 0.3, rng.choice(["a", "b", "c", "d", "e"], n, p=[0.4, 0.3, 0.2, 0.05, 0.05])
+    columns = {"kind": kind, "x": rng.normal(size=n), "other": rng.normal(size=n), "y": y.astype(int)}
+    columns["x"][:40] = np.nan
+    data = read_frame(pl.DataFrame(columns, nan_to_null=True), "y", "1")
+    called = y & ((kind != "b") | (rng.random(n) < 0.4))
+    part = np.arange(n) % 5
+    halves = [Split(np.flatnonzero(part != k), np.flatnonzero(part == k), np.zeros(1), 0) for k in range(5)]
+    whole = [called[split.test] for split in halves]
+    first, *others = segments(data, halves, whole)
+    assert first.column == "kind"
+    assert first.p < 0.001 < min([1.0, *(each.p for each in others)])
+    assert [s.name for s in first.segments] == ["a", "b", "c", "others"]
+    for s in first.segments:
+        mine = np.isin(kind, ["d", "e"]) if s.name == "others" else kind == s.name
+        assert (s.tp, s.fn, s.fp, s.tn) == tuple(
+            (mine & a & b).sum() for a, b in ((y, called), (y, ~called), (~y, called), (~y, ~called))
+        )
+    twice = segments(data, [*halves, *(replace(s, deal=1) for s in halves)], [*whole, *whole])
+    assert [each.p for each in twice] == [each.p for each in (first, *others)]  # a row tested again is no new row
+    found = y & ~(columns["x"] > 0)
+    (by_x, *_) = segments(data, halves, [found[split.test] for split in halves])
+    assert [s.name.split()[0] for s in by_x.segments[::3]] == ["up", "above"]
+    missing = by_x.segments[-1]
+    assert (missing.name, missing.tp + missing.fp + missing.fn + missing.tn) == ("missing", 40)
+    assert by_x.segments[3].tp == 0 == by_x.segments[0].fn
 
 
 def test_one_split_has_an_interval_from_its_test_rows():

@@ -76,6 +76,14 @@ def test_kinds_that_cannot_be():
         Decision.fit(z, y, "f1", kind="score", calibration="none")
     with pytest.raises(ValueError, match="calibration must be"):
         Decision.fit(z, y, "f1", kind="logit", calibration="isotonic")
+    with pytest.raises(ValueError, match="scores hold NaN"):
+        Decision.fit(np.where(z > 0, np.nan, z), y, "f1", kind="probability")
+    with pytest.raises(ValueError, match="There are no scores"):
+        Decision.fit(z[:0], y[:0], "f1", kind="logit")
+    of_probabilities = Decision.fit(expit(z), y, "f1", kind="probability")
+    for asked in (of_probabilities.decide, of_probabilities.probability, of_probabilities.adapt):
+        with pytest.raises(ValueError, match="fitted to probabilities; got scores from -"):
+            asked(z)
 
 
 @pytest.mark.parametrize("kind", ["probability", "logit", "score"])

@@ -47,6 +47,7 @@ THIRD_PARTY = {
         "lightgbm",
         "imblearn",
         "libauc",
+        "catboost",
     },
     "sklearn": {"numpy", "sklearn", "scipy", "torch"},
     "boosting": {"numpy", "sklearn", "xgboost", "lightgbm"},
@@ -264,18 +265,22 @@ def test_readme_table_is_the_committed_result():
 RESULTS = [  # page, block, module of benchmarks/, what writes the block, result
     ("boosting.md", "boosting", "boosting_page", "summary", "boosting"),
     ("boosting.md", "rare", "boosting_page", "rare", "boosting"),
-    ("boosting.md", "ensemble", "decisions_ensemble", "summary", "decisions-ensemble"),
+    ("decisions.md", "ensemble", "decisions_ensemble", "summary", "decisions-ensemble"),
     ("boosting.md", "threads", "boosting_threads", "summary", "boosting-threads"),
     ("boosting.md", "held-out", "held_out", "step_summary", "held_out"),
     ("cuts.md", "cuts", "cuts", "summary", "cuts"),
-    ("cuts.md", "held-out", "held_out", "rule_summary", "held_out"),
-    ("cuts.md", "shift", "decisions_shift", "summary", "decisions-shift"),
+    ("decisions.md", "half", "cuts", "half", "cuts"),
+    ("decisions.md", "few", "cuts", "few", "cuts"),
+    ("decisions.md", "held-out", "held_out", "rule_summary", "held_out"),
+    ("decisions.md", "shift", "decisions_shift", "summary", "decisions-shift"),
     ("cuts.md", "rules", "decisions_rules", "summary", "decisions-rules"),
-    ("cuts.md", "promises", "decisions_promises", "summary", "decisions-promises"),
-    ("cuts.md", "labels", "decisions_labels", "summary", "decisions-labels"),
-    ("cuts.md", "rows", "decisions_rows", "summary", "decisions-rows"),
-    ("cuts.md", "maps", "decisions_maps", "summary", "decisions-maps"),
-    ("cuts.md", "classes", "decisions_classes", "summary", "decisions-classes"),
+    ("decisions.md", "promises", "decisions_promises", "summary", "decisions-promises"),
+    ("decisions.md", "person", "decisions_promises", "person", "decisions-promises"),
+    ("decisions.md", "costs", "decisions_costs", "summary", "decisions-costs"),
+    ("decisions.md", "labels", "decisions_labels", "summary", "decisions-labels"),
+    ("decisions.md", "rows", "decisions_rows", "summary", "decisions-rows"),
+    ("decisions.md", "maps", "decisions_maps", "summary", "decisions-maps"),
+    ("decisions.md", "classes", "decisions_classes", "summary", "decisions-classes"),
     ("losses.md", "tangent", "tangent", "summary", "tangent"),
     ("systems.md", "svmperf", "svmperf", "summary", "svmperf"),
     ("tables.md", "predict", "predict", "summary", "predict"),
@@ -306,7 +311,29 @@ def test_the_readme_shows_the_demo(monkeypatch):
     shown = demo.README.read_text().split(start)[1].split(end)[0]
     kept = demo.KEPT.read_text()
     assert shown.strip() == demo.block(demo.Comparison.from_json(kept))
-    assert demo.PICTURE.stat().st_mtime  # its pixels are Chromium's business
+    for picture in (demo.FIRST, demo.CUT, demo.EXPLAINED):  # whose pixels are Chromium's business
+        assert 10_000 < picture.stat().st_size < 300_000
+
+
+def test_every_case_has_a_picture_that_says_what_is_seen(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    drawn = importlib.import_module("decision_pictures").PICTURES
+    page = (ROOT / "docs" / "decisions.md").read_text()
+    seen = {name: words for words, name in re.findall(r"!\[([^\]]*)\]\(decisions/(\S+)\.png\)", page)}
+    assert list(seen) == list(drawn)
+    assert len(seen) == len(re.findall(r"^## \d+\. ", page, re.M))
+    for name, words in seen.items():
+        assert len(words.split()) > 15, name
+        assert (ROOT / "docs" / "decisions" / f"{name}.png").stat().st_size < 60_000, name
+
+
+@pytest.mark.slow
+def test_the_pictures_of_the_cases_can_be_drawn(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    pictures = importlib.import_module("decision_pictures")
+    for name, draw in pictures.PICTURES.items():
+        pictures.save(draw(), tmp_path / f"{name}.png")
+        assert (tmp_path / f"{name}.png").stat().st_size > 10_000, name
 
 
 @pytest.mark.slow
@@ -339,9 +366,14 @@ def test_readme_snippet_runs():
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_links_lead_somewhere(path):
-    for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text()):
+    for link, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", path.read_text()):
         if not link.startswith("http"):
-            assert (path.parent / link).exists(), f"{path.name} links to {link}"
+            there = path.parent / link if link else path
+            assert there.exists(), f"{path.name} links to {link}"
+            if anchor and there.suffix == ".md":
+                titles = re.findall(r"^#+ (.*)$", there.read_text(), re.M)
+                known = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+                assert anchor in known, f"{path.name} links to {link}#{anchor}"
 
 
 def test_references_are_in_the_bibliography():

@@ -10,6 +10,7 @@ from scipy.stats import binom, norm
 
 from fbeta import Decision, FBeta, Threshold, as_metric, tune
 from fbeta.decisions import Rule, Sketch
+from fbeta.decisions.abstention import Asking
 from fbeta.decisions.binomial import binomial_tail, least_successes
 from fbeta.decisions.promise import Share
 from fbeta.metrics import Confusion
@@ -185,6 +186,7 @@ def test_weights():
         ({"rule": "constant:at=9", "subject_to": {"recall": 0.5}, "confidence": 0.9}, "does not meet the constraints"),
         ({"abstain": 0.1, "rule": "constant:at=1"}, "cannot say which a person should decide"),
         ({"abstain": 0.1, "subject_to": {"accuracy": 0.5}, "confidence": 0.9}, "errors on both sides"),
+        *(({"subject_to": {"recall": v}, "confidence": 0.9}, "promised of recall lies from 0 to 1") for v in (-1, 1.5)),
     ],
 )
 def test_bad_questions(asked, says):
@@ -247,10 +249,20 @@ def test_asking_nobody():
     x, y = draw(500, 2)
     found, plain = tune(x, y, "f1", abstain=0.0), tune(x, y, "f1")
     assert found.asking.rows == 0
+    assert "A person decides none of these rows." in found.remarks()
     assert found.score == plain.score
     assert np.array_equal(plain.outcome(x), plain.decide(x) * 1)
     assert set(found.outcome(x)) == {0, 1}
     assert torch.equal(found.outcome(torch.tensor(x)), torch.tensor(plain.decide(x) * 1))
+
+
+def test_rows_for_a_person_are_said_by_weight_where_rows_have_weights():
+    x, y = draw(500, 2)
+    assert ", of which 3.00 % by weight are positive" in Asking(0.4, 20, 3.0, 97.0).explain()
+    assert "by weight" in tune(x, y, "f1", abstain=0.1, prevalence=0.3).asking.explain()
+    assert "by weight" not in tune(x, y, "f1", abstain=0.1).asking.explain()
+    several = tune(np.c_[x, -x], np.c_[y, ~y], "f1", abstain=0.1)
+    assert [text[:28] for text in several.remarks()] == ["Column 0: A person decides f", "Column 1: A person decides f"]
 
 
 def test_as_few_rows_as_a_promise_needs():

@@ -487,7 +487,8 @@ def test_two_ranks_agree_on_the_cut_of_all_rows(tmp_path):
     twin = MetricTask(linear(), FBeta(2), prevalence=0.37)
     twin.load_state_dict(state)
     best = cut_of(twin, validation, FBeta(2))
-    assert state["cut"].item() == best.value != 0
+    # Each rank scores rows in batches of its own, which may round the last digit of single precision otherwise.
+    assert state["cut"].item() == pytest.approx(best.value, rel=2e-7) != 0
     assert logged["val_fbeta_2_tuned"].item() == pytest.approx(best.score, abs=1e-6)
     assert float(twin.loss.operating_point.total) > 0
 

@@ -15,7 +15,7 @@ from rich.console import Console
 import fbeta
 from fbeta import numerals, report
 from fbeta.comparison.result import Comparison, Estimate, Operating, TableFacts
-from fbeta.report import comparison_printout, console, level_lines, method_rows, shell
+from fbeta.report import advice, comparison_printout, console, level_lines, method_rows, shell
 from fbeta.report.chart import Chart, Key, Line, ticks, window
 from fbeta.report.comparison_charts import slider
 from fbeta.report.console import bar, progress
@@ -228,21 +228,73 @@ def test_write_leaves_nothing_half_written(made, page, tmp_path):
 
 @pytest.mark.parametrize("width", [80, 100])
 def test_terminal_fits(made, width):
-    console = Console(width=width, record=True, file=StringIO())
-    console.print(report.terminal(made))
-    text = console.export_text()
-    assert max(map(len, text.splitlines())) <= width
+    long, short = (printed(report.terminal(made, methods=methods), width) for methods in (True, False))
+    for text in (long, short):
+        assert max(map(len, text.splitlines())) <= width
+        assert "★" in text
+        assert "…" not in text
     for c in made.candidates:
-        assert re.search(rf"^{c.name}( ★)? +{c.score.mean:.3f} ", text, re.M)
-    assert "★" in text
-    assert "…" not in text
-    assert "baseline" in text
+        line = next(line for line in long.splitlines() if re.match(rf"{c.name}( ★)? +{c.score.mean:.3f} ", line))
+        assert numerals.between(c.score.low, c.score.high) in line  # the ends beside the bar
+        assert not re.search(rf"^{c.name}( ★)? +{c.score.mean:.3f}", short, re.M)
+    for step in made.steps:
+        assert f"{step.score.mean:.3f}" in short
+    assert numerals.between(0.05, 0.11, sign=True) in short
+    # Losses are compared within a model: a line for each, with a score for each model that has it.
+    tangent = next(line for line in short.splitlines() if line.startswith("tangent "))
+    scores = [made.candidates[at].score.mean for at in (1, 3)]
+    assert tangent.replace("★", " ").split() == ["tangent", f"{scores[0]:.3f}", "▲", f"{scores[1]:.3f}", "▲", "–"]
+    assert made.table.notes[0] not in short  # said when the table was read
+
+
+def printed(layout, width=100):
+    console = Console(width=width, record=True, file=StringIO())
+    console.print(layout)
+    return console.export_text()
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_what_comes_first(made, page, width):
+    """What is found and flagged, what to take, how sure; in the terminal and on the page."""
+    first = advice.advice(made)
+    c = method_rows.method_rows(made)[3].pooled
+    caught, flagged = round(100 * c.tpr), round(100 * c.predicted)
+    assert first.found == (
+        f"Catches {caught} of 100 rows with is_fraud = 1 and flags {flagged} of 100 rows "
+        "(at the usual probability ½: 42 and 8)."
+    )
+    assert first.take.startswith("Take “tangent, mlp”, and call a row positive from a probability of about 0.")
+    assert first.sure.endswith("the score F₂ changes by +0.110 (+0.070 to +0.150): a reliable gain.")
+    text = " ".join(printed(report.terminal(made), width).split())
+    said = " ".join(Reader(page).said)
+    for sentence in first:
+        assert sentence in text
+        assert sentence in said
+    assert text.index(first.found) < text.index("+ its best cut") < text.index("0.610") < text.index("surrogate")
+    assert said.index(first.sure) < said.index("+ its best loss: none better") < said.index("false positive rate")
+    silent = replace(made, verdict="no signal", advised="", gain=None)
+    nothing = "No signal: nothing here is reliably better than calling all rows positive."
+    assert advice.advice(silent).found == nothing
+    assert "so none is advised" in report.page(silent)
+    assert not any(advice.advice(replace(made, advised="")))
+    assert silent.recommendation in " ".join(printed(report.terminal(silent)).split())
+
+
+def test_rates_are_of_as_many_as_show_them():
+    now, then = fbeta.Confusion(20, 30, 30, 19920), fbeta.Confusion(10, 2, 40, 19948)
+    assert advice.rates(now) == ("40 of 100", "25 of 10,000", "40 of 100")
+    assert advice.rates(now, then)[1] == "25 of 10,000"
+    assert advice.rates(fbeta.Confusion(0, 0, 50, 950)) == ("0 of 100", "0 of 100", "– of 100")
+    steps = comparison(seeds=1).steps
+    assert [flagged for _, flagged in advice.step_rates(steps)] == ["8 of 100", *["20 of 100"] * 3]
+    words = {"worse": "reliably a loss", "equivalent": "no gain that matters", "undecided": "could be chance"}
+    for word, said in words.items():
+        found = comparison(seeds=1)
+        assert said in advice.advice(replace(found, gain=replace(found.gain, word=word))).sure
 
 
 def test_terminal_shows_markup_as_text():
-    console = Console(width=100, record=True, file=StringIO())
-    console.print(report.terminal(comparison(table="[red]a[/red]", names=["[b]x[/b]"] * 6, seeds=2)))
-    text = console.export_text()
+    text = printed(report.terminal(comparison(table="[red]a[/red]", names=["[b]x[/b]"] * 6, seeds=2), methods=True))
     assert "[red]a[/red]" in text
     assert "[b]x[/b]" in text
 

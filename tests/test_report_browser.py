@@ -45,6 +45,10 @@ def shown(page, name):
     return page.locator(f'[data-n="{name}"]').inner_text()
 
 
+def unfold(page):
+    page.click("#details > summary")
+
+
 def set_slider(page, at):
     page.locator("#cut").evaluate("(x, at) => { x.value = at; x.dispatchEvent(new Event('input')); }", at)
 
@@ -134,6 +138,68 @@ def test_cheapest_cut_is_the_cheapest(visit, file, made):
     assert best <= cost <= 1.01 * best  # a slider has not every cut
 
 
+def test_the_page_begins_with_the_decisions_that_were_scored(visit, file, made):
+    """Each split's with its own cut, until the slider moves."""
+    page = visit(file)
+    own = made.candidate(made.advised)
+
+    def scored():
+        counts = {name: sum(getattr(o, name) for o in own.outcomes) for name in ("tp", "fp", "fn", "tn")}
+        return all(shown(page, name) == count(n) for name, n in counts.items())
+
+    assert scored()
+    assert page.inner_text("#at").startswith("each split’s own cut (0.")
+    page.click('[data-jump="half"]')
+    assert not scored()
+    assert page.inner_text("#at").startswith("score 0.5")
+    page.click('[data-jump="own"]')
+    assert scored()
+
+
+@pytest.mark.parametrize("bad", ["-1", "", "1e999"])
+def test_a_cost_that_is_none_is_answered(visit, file, bad):
+    page = visit(file)
+    assert not page.locator("#cost-note").is_visible()
+    page.fill("#fp-cost", bad)
+    assert page.locator("#cost-note").is_visible()
+    assert shown(page, "cost") == "–"
+    assert page.is_disabled('[data-jump="cheap"]')
+    page.fill("#fp-cost", "2")
+    assert not page.locator("#cost-note").is_visible()
+    assert shown(page, "cost") != "–"
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_the_first_screen_says_what_to_do(visit, file, width):
+    page = visit(file, width=width)
+    box = page.locator(".verdict").bounding_box()
+    assert box["y"] + box["height"] < 800
+    assert not page.locator("#methods").is_visible()  # folded
+    assert page.locator("#steps .axis .grid").count() > 1
+    unfold(page)
+    assert page.locator("#methods .axis").count() == 3  # an axis over every column of intervals
+
+
+def test_paper_has_nothing_folded(visit, file):
+    page = visit(file)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("#methods").is_visible()
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_the_name_of_a_metric_never_wraps(visit, tmp_path, width):
+    report.write(comparison(title="cost:fp=1,fn=20", seeds=1), tmp_path / "page.html")
+    page = visit(tmp_path / "page.html", width=width)
+    unfold(page)
+    lines = page.locator(".whole").evaluate_all("x => x.map(e => e.getClientRects().length)")
+    tall = page.locator(".whole").evaluate_all(
+        "x => x.map(e => e.getBoundingClientRect().height / parseFloat(getComputedStyle(e).fontSize))"
+    )
+    assert len(lines) > 4
+    assert set(lines) == {1}
+    assert max(tall) < 2
+
+
 def test_sorting_by_mouse_and_keyboard(visit, file, made):
     page = visit(file)
 
@@ -143,19 +209,20 @@ def test_sorting_by_mouse_and_keyboard(visit, file, made):
     def state(i):
         return page.get_attribute(f"#methods thead th:nth-child({i + 1})", "aria-sort")
 
-    inner = [float(x) for x in column(5)]
+    unfold(page)
+    inner = [float(x) for x in column(5) if x != "nan"]
     assert inner == sorted(inner, reverse=True)
     assert state(5) == "descending"
     page.click("#methods thead th:nth-child(2) button")
     scores = [float(x) for x in column(1)]
-    assert scores == sorted((c.score.mean for c in made.candidates), reverse=True)
+    assert scores == sorted([c.score.mean for c in made.candidates] + [made.constant.score.mean], reverse=True)
     assert (state(1), state(5)) == ("descending", None)
     page.focus("#methods thead th:nth-child(2) button")
     page.keyboard.press("Enter")
     assert [float(x) for x in column(1)] == scores[::-1]
     assert state(1) == "ascending"
     page.click("#methods thead th:nth-child(1) button")
-    assert column(0) == sorted((c.name for c in made.candidates), key=str.lower)
+    assert column(0) == sorted([c.name for c in made.candidates] + [made.constant.name], key=str.lower)
     page.click("#methods thead th:nth-child(5) button")
     assert column(4)[-1] == "nan"  # the baseline has no p, and stays last either way
     page.click("#methods thead th:nth-child(5) button")
@@ -186,6 +253,9 @@ def test_light_and_dark(visit, either, scheme):
     assert (first > 600) == (scheme == "light")
     page.click("#theme")
     assert (brightness() > 600) != (scheme == "light")
+    again = page.context.new_page()  # the choice is kept
+    again.goto(page.url)
+    assert again.inner_text("#theme") == page.inner_text("#theme") != ("Dark" if scheme == "light" else "Light")
     page.click("#theme")
     assert brightness() == first
 
@@ -195,7 +265,9 @@ def test_a_narrow_page_does_not_scroll_sideways(visit, either, file, width):
     page = visit(either, width=width)
     assert page.evaluate("document.documentElement.scrollWidth") == width
     if either == file:
-        box = page.locator(".scroll").evaluate("x => [x.scrollWidth, x.clientWidth]")
+        unfold(page)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        box = page.locator(".scroll:has(#methods)").evaluate("x => [x.scrollWidth, x.clientWidth]")
         assert box[0] > box[1]  # the table does, in its own box
     for line in page.locator("svg.chart").all():
         assert line.bounding_box()["width"] <= width
@@ -225,12 +297,12 @@ def test_malice_stays_text(visit, tmp_path):
     page = visit(tmp_path / "page.html", width=375)
     assert page.inner_text("h1").startswith(nasty)
     assert page.evaluate("document.documentElement.scrollWidth") == 375
-    assert page.locator("#methods tbody tr").count() == 6
+    assert page.locator("#methods tbody tr").count() == 7
 
 
 def test_without_scripts_the_page_is_still_there(visit, file, explained, made):
     page = visit(file, scripts=False)
-    assert page.locator("#methods tbody tr").count() == len(made.candidates)
+    assert page.locator("#methods tbody tr").count() == len(made.candidates) + 1
     assert page.locator("svg.chart").first.is_visible()
     assert not page.locator("#steer").is_visible()
     assert visit(explained, scripts=False).locator("svg.chart").count() == 3

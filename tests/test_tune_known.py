@@ -75,8 +75,9 @@ def test_a_cut_made_by_hand_has_no_interval():
     assert Threshold(0.5, 0.8, 3).interval is None
 
 
-def test_the_page_about_cuts_runs():
-    page = Path(__file__).resolve().parents[1] / "docs" / "cuts.md"
+@pytest.mark.parametrize("name", ["cuts.md", "decisions.md"])
+def test_the_pages_about_decisions_run(name):
+    page = Path(__file__).resolve().parents[1] / "docs" / name
     failed, tried = doctest.testfile(str(page), module_relative=False)
     assert failed == 0
     assert tried > 10

@@ -57,6 +57,7 @@ def load_table(
     *,
     group: str | None = None,
     time: str | None = None,
+    weight: str | None = None,
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     delimiter: str | None = None,
@@ -78,7 +79,7 @@ def load_table(
         raise DataError(str(error)) from error
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
     codes = (categorical,) if isinstance(categorical, str) else tuple(categorical)
-    options: dict[str, Any] = {"group": group, "time": time, "drop": dropped, "categorical": codes}
+    options: dict[str, Any] = {"group": group, "time": time, "weight": weight, "drop": dropped, "categorical": codes}
     options |= {"delimiter": delimiter, "sheet": sheet}
     if hasattr(source, "columns"):
         del options["delimiter"], options["sheet"]
@@ -93,7 +94,13 @@ def load_table(
     else:
         table = dataset.load(duplicates=duplicates)
     own = table.roles
-    held = {"group": own.group, "time": own.time, "drop": own.dropped, "categorical": own.categorical}
+    held = {
+        "group": own.group,
+        "time": own.time,
+        "weight": own.weight,
+        "drop": own.dropped,
+        "categorical": own.categorical,
+    }
     if given := [option for option, asked in options.items() if asked and asked != held.get(option)]:
         raise TableError(f"{source} has its own columns and split: leave {', '.join(given)} out.")
     if target not in (None, own.target):

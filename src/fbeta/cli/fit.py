@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fbeta.cli import own_models
 from fbeta.cli import parameters as p
 from fbeta.cli.answers import answering, echo_json, say
 
@@ -22,6 +23,7 @@ def fit(
     origin: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="Fit what this `fbeta compare --json` advises.")
     ] = None,
+    trials: p.Trials = 1,
     folds: Annotated[int | None, typer.Option(min=2, help="Folds for the cut; 5 if not given.")] = None,
     rule: Annotated[str | None, typer.Option(help=f"{p.RULE} shrunk if not given.", autocompletion=p.rules)] = None,
     subject_to: p.SubjectTo = None,
@@ -30,6 +32,7 @@ def fit(
     ensemble: p.Averaged = None,
     group: p.Group = None,
     time: p.Time = None,
+    weight: p.Weight = None,
     drop: p.Drop = None,
     categorical: p.Categorical = None,
     sheet: p.Sheet = None,
@@ -43,21 +46,24 @@ def fit(
         from rich.console import Console
 
         from fbeta import artifact, comparison
+        from fbeta.comparison.methods import writable
         from fbeta.comparison.promised import check_limits
         from fbeta.comparison.result import Comparison
 
         artifact.check_output(out, source, origin)
         limits = check_limits(**p.constraints(subject_to, confidence, abstain))
-        asked: dict[str, Any] = {"models": p.names(models), "losses": p.names(losses), "device": device}
+        asked: dict[str, Any] = {"models": own_models.models(models), "losses": p.names(losses), "device": device}
         found = None if origin is None else Comparison.read(origin)
         if found is None:
-            comparison.check(metric or "fbeta:beta=1", **asked, rule=rule or "shrunk", baseline=False)
+            asked["trials"] = trials
+            _, methods = comparison.check(metric or "fbeta:beta=1", **asked, rule=rule or "shrunk", baseline=False)
+            writable(methods, wanted=len({method.model for method in methods}))
         else:
             was = found.table
             if source is None and was.name != p.DEMO:
                 raise ValueError(f"{origin} is about {was.name}: name that table before --from.")
         roles: dict[str, Any] = {"target": target, "positive": positive, "group": group, "time": time}
-        roles |= {"drop": p.columns(drop), "categorical": p.columns(categorical)}
+        roles |= {"weight": weight, "drop": p.columns(drop), "categorical": p.columns(categorical)}
         table = p.table(source, **(roles if found is None else found.reading(**roles)), sheet=sheet)
         p.notes(Console(stderr=as_json), [*table.notes, *(found.told_of(table) if found else ())])
         how: dict[str, Any] = {

@@ -152,16 +152,23 @@ _DATA = "A file, - for the standard input, or a name of `fbeta data list`; digit
 Data = Annotated[str | None, typer.Argument(metavar="DATA", help=_DATA, autocompletion=tables)]
 Target = Annotated[str | None, typer.Option(help="The column to predict.")]
 Positive = Annotated[str | None, typer.Option(help="The positive class; the rarer one if not given.")]
-METRIC = "What to optimise: f1, mcc, fbeta:beta=2 or another; an unknown name lists all."
+METRIC = (
+    "What to optimise: f1, f2, f0.5, mcc, kappa, gmean, jaccard, balanced-accuracy, cost:fp=1,fn=20, fbeta:beta=3, …; "
+    "an unknown name lists all."
+)
 MetricSpec = Annotated[str, typer.Option(help=METRIC, autocompletion=metrics)]
-_MODELS = "Names such as linear,xgboost; all that are installed if not given."
-Models = Annotated[str | None, typer.Option("--models", "--model", help=_MODELS, autocompletion=models)]
+_MODELS = "Names such as linear,xgboost, or module:object of your own; all that are installed if not given."
+Models = Annotated[
+    list[str] | None, typer.Option("--models", "--model", metavar="NAMES", help=_MODELS, autocompletion=models)
+]
 _LOSSES = "Names such as bce,tangent; six common ones if not given."
 Losses = Annotated[str | None, typer.Option("--losses", "--loss", help=_LOSSES, autocompletion=losses)]
 Group = Annotated[str | None, typer.Option(help="Rows with the same value in this column stay together.")]
 Time = Annotated[
     str | None, typer.Option(help="A column of times: compare learns from the past only; fit leaves it out.")
 ]
+Trials = Annotated[int, typer.Option(min=1, help="Settings that each model is tried with, drawn at random.")]
+Weight = Annotated[str | None, typer.Option(help="A column that says how much each row counts.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Leave out columns, separated by commas; may be repeated.")]
 _CATEGORICAL = "Columns of numbers that are codes, such as zip codes; separated by commas, may be repeated."
 Categorical = Annotated[list[str] | None, typer.Option(metavar="COL,…", help=_CATEGORICAL)]

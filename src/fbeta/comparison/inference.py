@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -29,27 +29,19 @@ Calls = Sequence[NDArray[np.bool_] | NDArray[np.int64]]
 TESTS = ("rows", "splits")
 
 
-class Inference(Protocol):
-    """Turns decisions into estimates."""
-
-    def score(self, called: Calls) -> Estimate:
-        """A score and its interval."""
-
-    def difference(self, one: Calls, other: Calls) -> Difference:
-        """The score of one method minus that of another on the same rows, with its tests."""
-
-
 @dataclass(frozen=True, eq=False)
 class JudgedRows:
     """The rows that were decided: `tested` are the row numbers of each split, `deal` says which deal it belongs to.
 
-    Shape: `y` and `unit` ``(n,)``, of all rows of the table; rows of one unit are drawn together.
+    Shape: `y`, `unit` and `weight` (None: all count alike) ``(n,)``, of all rows of the table; rows of one unit are
+    drawn together.
     """
 
     y: NDArray[np.int64]
     unit: NDArray[np.int64]
     tested: Sequence[NDArray[np.int64]]
     deal: Sequence[int]
+    weight: NDArray[np.float64] | None = None
 
     @cached_property
     def _places(self) -> tuple[tuple[int, int], NDArray[np.int64], NDArray[np.bool_]]:
@@ -64,8 +56,24 @@ class JudgedRows:
         (deals, units), place, positive = self._places
         calls = np.concatenate(called)
         cell = np.where(calls, np.where(positive, 0, 1), np.where(positive, 2, 3))
-        found = np.bincount((4 * place + cell)[calls != ASK], minlength=4 * deals * units).astype(np.float64)
+        sure = calls != ASK
+        weight = None if self.weight is None else self.weight[np.concatenate(self.tested)][sure]
+        found = np.bincount((4 * place + cell)[sure], weight, 4 * deals * units).astype(np.float64)
         return found.reshape(deals, units, 4)
+
+
+class Inference(Protocol):
+    """Turns decisions of rows into estimates."""
+
+    @property
+    def rows(self) -> JudgedRows:
+        """The rows that are decided."""
+
+    def score(self, called: Calls) -> Estimate:
+        """A score and its interval."""
+
+    def difference(self, one: Calls, other: Calls) -> Difference:
+        """The score of one method minus that of another on the same rows, with its tests."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +132,7 @@ class BySplits:
 
     def _scores(self, called: Calls) -> list[float]:
         alone = zip(self.rows.tested, called, strict=True)
-        return [pooled(self.metric, JudgedRows(self.rows.y, self.rows.unit, [t], [0]).counts([c])) for t, c in alone]
+        return [pooled(self.metric, replace(self.rows, tested=[t], deal=[0]).counts([c])) for t, c in alone]
 
     def score(self, called: Calls) -> Estimate:
         """The mean of the scores of splits and its interval."""

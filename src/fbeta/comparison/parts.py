@@ -1,17 +1,22 @@
 """From a plan to scores: its parts are trained by joblib, here or in other processes, and kept in a folder."""
 
+import itertools
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import joblib
 import numpy as np
+from joblib.externals.loky.backend.reduction import dumps
 from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 
 from fbeta.comparison.folder import Folder, SplitScores
 from fbeta.comparison.plan import Part, Plan, Split
-from fbeta.learners import Goal, Rows, models
+from fbeta.learners import Goal, Rows
+from fbeta.learners.crossfit import Array
 from fbeta.learners.learner import Tick
 from fbeta.learners.machine import threads_for
 from fbeta.metrics import Custom, Metric
@@ -38,15 +43,17 @@ class LoadedPart:
     metric: Metric
     device: str = "cpu"
     encoder: Encoder | None = None
+    weight: Array | None = None
 
     def train(self, tick: Tick = _silent) -> dict[str, SplitScores]:
         """Train the part; its scores by loss."""
         train, test, found = self.split.train, self.X[self.split.test], {}
         X = self.X if len(train) == len(self.X) else self.X[train]
-        learner = models.get(self.part.model)
+        learner: Any = self.part.learner
         if hasattr(learner, "device"):
-            learner = models.get(self.part.model, device=self.device)
-        rows = Rows(X, self.y[train, None], self.split.fold, ordered=self.split.ordered)
+            learner = replace(learner, device=self.device)
+        weight = None if self.weight is None else self.weight[train]
+        rows = Rows(X, self.y[train, None], self.split.fold, weight, ordered=self.split.ordered)
         fitted = learner.fit_folds(rows, Goal(self.metric), self.part.losses, seed=self.split.seed, tick=tick)
         for loss, x in fitted.items():
             outer, kept = np.zeros(len(test)), None
@@ -61,7 +68,7 @@ class LoadedPart:
 
     def finish(self, folder: Folder | None, wait: bool, tick: Tick) -> tuple[Part, dict[str, SplitScores] | None]:
         """Train and keep, or read what another process finished; None if one is training it and `wait` is False."""
-        if folder is None:
+        if folder is None or not self.part.learner.cached:
             return self.part, self.train(tick)
         with folder.lock(self.part, wait) as held:
             found = folder.read(self.part) if held else None
@@ -79,8 +86,14 @@ def train(
     folder: Folder | None = None,
     jobs: int | None = 1,
     tick: Progress = lambda done, of: None,
+    say: Callable[[str], None] = _silent,
+    minutes: float = math.inf,
 ) -> Iterator[tuple[Part, dict[str, SplitScores]]]:
-    """The scores of every part, as they come: read from the folder, or trained in so many processes and kept there."""
+    """The scores of every part, as they come: read from the folder, or trained in so many processes and kept there.
+
+    No part is begun after so many `minutes`; what was begun is finished.
+    """
+    end = time.monotonic() + 60 * minutes
     left, done, total = [], 0, steps_of(plan.parts)
     tick(0, total)
     for part in plan.parts:
@@ -92,11 +105,14 @@ def train(
         tick(done, total)
         yield part, found
     processes = _processes(jobs, table, plan.metric, device, len(left))
+    if processes != 1 and (alone := [part.model for part in left if not _travels(part)]):
+        say(f"{alone[0]} cannot be sent to other processes, so all is trained in this one.")
+        processes = 1
     ahead = (lambda epoch: tick(done + epoch, total)) if processes == 1 else _silent
     work = joblib.Parallel(n_jobs=processes, return_as="generator_unordered", pre_dispatch="n_jobs")
     kept = None if folder is None else Folder(folder.path, _silent)  # damage is reported above
     for wait in (False, True):  # first what is free, then what other processes are training
-        loaded = load_parts(left, plan, table, device)
+        loaded = load_parts(itertools.takewhile(lambda _: time.monotonic() < end, left), plan, table, device)
         left = []
         for part, found in work(joblib.delayed(LoadedPart.finish)(each, kept, wait, ahead) for each in loaded):
             if found is None:
@@ -111,6 +127,15 @@ def train(
         folder.say("Another process trains the rest; its results are waited for.")
 
 
+def _travels(part: Part) -> bool:
+    """Whether another process can get what learns."""
+    try:
+        dumps(part.given)
+    except Exception:  # what an object of the reader's does when it is pickled is up to it
+        return False
+    return True
+
+
 def load_parts(parts: Iterable[Part], plan: Plan, table: Table, device: str = "cpu") -> Iterator[LoadedPart]:
     """Parts with their rows; the rows of one split are encoded at a time."""
     y, ready = table.y.astype(np.int64), -1
@@ -120,12 +145,12 @@ def load_parts(parts: Iterable[Part], plan: Plan, table: Table, device: str = "c
             learned = table.features if len(split.train) == len(table) else table.features[split.train]
             encoder = Encoder.fit(learned, table.columns)
             X, ready = encoder.transform(table.features), part.split
-        yield LoadedPart(part, X, y, split, plan.metric, device, encoder)
+        yield LoadedPart(part, X, y, split, plan.metric, device, encoder, table.weight)
 
 
 def steps_of(parts: Iterable[Part]) -> int:
     """How many steps a progress bar shows for parts."""
-    return sum(models.get(part.model).steps for part in parts)
+    return sum(part.learner.steps for part in parts)
 
 
 def _processes(jobs: int | None, table: Table, metric: Metric, device: str, parts: int) -> int:

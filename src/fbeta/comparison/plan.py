@@ -3,9 +3,10 @@
 import hashlib
 import importlib.metadata
 import json
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,9 +14,10 @@ import torch
 from numpy.typing import NDArray
 
 from fbeta import __version__, losses
-from fbeta.comparison.methods import Method, trained_together
+from fbeta.comparison.methods import Method, baseline_of, trained_together
 from fbeta.decisions.steps import score_cells
-from fbeta.learners import models
+from fbeta.learners import Learner, models
+from fbeta.learners.models import INSTALLED_AS
 from fbeta.metrics import Confusion, Metric
 from fbeta.tables import Table, TableError, split
 from fbeta.tables.table import digest
@@ -31,7 +33,8 @@ PROTOCOL = 6
 class Part:
     """A model with one loss, or with several that are trained together; `context` is what else its scores depend on.
 
-    `ensemble`: the models of the folds answer, not that of all rows.
+    `ensemble`: the models of the folds answer, not that of all rows. `given` is what learns, if it is not the model
+    that is known by the name.
     """
 
     model: str
@@ -40,13 +43,21 @@ class Part:
     seed: int
     context: tuple[tuple[str, Any], ...] = ()
     ensemble: bool = False
+    given: Learner | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def learner(self) -> Learner:
+        """The model, with its settings."""
+        return self.given or models.get(self.model)
 
     @property
     def key(self) -> str:
         """The name of its file: another one for anything that its scores depend on."""
         losses = self.losses[0] if len(self.losses) == 1 else f"{len(self.losses)}-losses"
-        text = json.dumps(asdict(self), sort_keys=True, default=str)
-        return f"{self.model}-{losses}-split{self.split}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        about = {part.name: getattr(self, part.name) for part in fields(self) if part.compare}
+        digits = hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()[:16]
+        model = re.sub(r"[^\w+.-]", "_", self.model)[:60]
+        return f"{model}-{losses}-split{self.split}-{digits}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,13 +115,14 @@ class Plan:
         shared = {"protocol": PROTOCOL, "data": digest(table), **about_metric, "folds": folds}
         shared |= {} if table.time is None else {"windows": splits}
         probes = {method.loss: _probe_loss(method.loss, metric) for method in methods}
-        parts = []
-        for k in range(splits):
-            for model, kinds in trained_together(methods):
-                learner = models.get(model)
+        parts, baseline = [], baseline_of(methods)
+        for k in range(splits):  # if the time is short, all methods have one split before any has two
+            for group in sorted(trained_together(methods), key=lambda group: baseline not in group):
+                learner, kinds = group[0].learner, tuple(m.loss for m in group)
                 own = {"settings": learner.settings, "losses": [probes[loss] for loss in kinds]}
                 own |= {"versions": versions("numpy", "polars", learner.package)}
-                parts.append(Part(model, kinds, k, seed, tuple((shared | own).items()), ensemble))
+                context = tuple((shared | own).items())
+                parts.append(Part(group[0].model, kinds, k, seed, context, ensemble, group[0].given))
         return cls(metric, tuple(methods), rule, folds, tuple(_splits(table, splits, folds, seed)), tuple(parts))
 
     @classmethod
@@ -127,7 +139,10 @@ class Plan:
         """Plan a fit: all rows are learned from, none is judged by, and no part is kept."""
         fold = _inner(table, folds, seed + 1000)
         only = Split(np.arange(len(table)), np.arange(0), fold, seed)
-        parts = (Part(model, kinds, 0, seed, ensemble=ensemble) for model, kinds in trained_together(methods))
+        parts = (
+            Part(group[0].model, tuple(m.loss for m in group), 0, seed, (), ensemble, group[0].given)
+            for group in trained_together(methods)
+        )
         return cls(metric, tuple(methods), rule, folds, (only,), tuple(parts))
 
 
@@ -135,7 +150,7 @@ def versions(*packages: str) -> dict[str, str]:
     """The versions of this library and of packages; empty for one that is not installed."""
     found = {"fbeta": __version__, **dict.fromkeys(packages, "")}
     for package in packages:
-        for name in (f"{package}-cpu", package):  # xgboost has a package without CUDA
+        for name in (f"{package}-cpu", INSTALLED_AS.get(package, package)):  # xgboost has a package without CUDA
             with suppress(importlib.metadata.PackageNotFoundError):
                 found[package] = importlib.metadata.version(name)
     return found

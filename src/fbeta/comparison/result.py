@@ -16,7 +16,7 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class TableFacts:
-    """The table that was learned from; `group`, `time`, `drop`, `categorical`: columns as somebody asked."""
+    """The table that was learned from; `group`, `time`, `weight`, `drop`, `categorical`: columns as somebody asked."""
 
     name: str
     target: str
@@ -28,6 +28,7 @@ class TableFacts:
     group: str | None = None
     time: str | None = None
     drop: tuple[str, ...] = ()
+    weight: str | None = None
     categorical: tuple[str, ...] = ()
 
 
@@ -105,7 +106,8 @@ class Calibration:
 class Candidate:
     """One method: a model trained with a loss, and cut by a rule; `epochs` are means over splits.
 
-    `ensemble`: the mean of the folds' models was judged, not one model of all rows.
+    `difference` is to the baseline, `beside` to the plain loss of the same model. `ensemble`: the mean of the folds'
+    models was judged, not one model of all rows.
     """
 
     name: str
@@ -120,6 +122,7 @@ class Candidate:
     calibration: Calibration
     epochs: Course = field(default_factory=Course)
     ensemble: bool = False
+    beside: Difference | None = None
 
     @property
     def inner(self) -> float:
@@ -152,6 +155,46 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Step:
+    """A step from what people do today, a model's default decided at ½, to what was chosen.
+
+    `change` is "default", "cut", "loss" or "model"; `picks` are the methods that each split's held-out rows chose, and
+    `method` is the most frequent. `gain` is what it adds to the step before it on the same test rows, which the cells
+    count.
+    """
+
+    change: str
+    method: str
+    picks: tuple[str, ...]
+    score: Estimate
+    gain: Difference | None
+    tp: float
+    fp: float
+    fn: float
+    tn: float
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Test rows of one group of a column, as the advised method decides them."""
+
+    name: str
+    tp: float
+    fp: float
+    fn: float
+    tn: float
+
+
+@dataclass(frozen=True)
+class ColumnSegments:
+    """A column's groups; `p` is of a test that recall and precision are the same in all, adjusted for all columns."""
+
+    column: str
+    segments: tuple[Segment, ...]
+    p: float
+
+
+@dataclass(frozen=True)
 class NoSkill:
     """Calling all rows positive, or none, whichever is better, and what the methods add to that.
 
@@ -170,6 +213,8 @@ class Comparison:
 
     `verdict`: is the winner better than the baseline, equivalent within the margin, is that undecided, or is there "no
     signal", because nothing beats `constant`? `advised` is the method that follows: the winner, the baseline, or none.
+    `steps` lead from today's default to what was chosen, and `gain` is what following the advice adds to that default.
+    `segments` are the columns between whose groups the advised method differs most.
     `promise` says what was asked of every cut, and what it is on test rows.
 
     >>> table = TableFacts("fraud", "is_fraud", "1", 1000, 20, 5)
@@ -195,7 +240,11 @@ class Comparison:
     verdict: str = ""
     margin: float = 0.01
     constant: NoSkill | None = None
+    steps: tuple[Step, ...] = ()
+    gain: Difference | None = None
+    segments: tuple[ColumnSegments, ...] = ()
     promise: str = ""
+    trials: int = 1
     version: int = VERSION
 
     @property
@@ -213,7 +262,8 @@ class Comparison:
 
     def reading(self, **asked: Any) -> dict[str, Any]:
         """How `load_table` reads a table as this comparison did, but for what is asked; columns it dropped stay out."""
-        roles = {name: asked.get(name) or getattr(self.table, name) for name in ("target", "positive", "group", "time")}
+        names = ("target", "positive", "group", "time", "weight")
+        roles = {name: asked.get(name) or getattr(self.table, name) for name in names}
         several = ("drop", "categorical")
         more = {name: tuple(dict.fromkeys([*getattr(self.table, name), *(asked.get(name) or ())])) for name in several}
         return asked | roles | more

@@ -21,14 +21,16 @@ from fbeta.comparison import parts
 from fbeta.comparison.choosing import better_constant, chosen, constant_name, simplest_first
 from fbeta.comparison.folder import Folder
 from fbeta.comparison.inference import TESTS, ByRows, Calls, JudgedRows
-from fbeta.comparison.judging import Judged, compared, decision_for, held_calls, judge
-from fbeta.comparison.methods import Method, Names, check
+from fbeta.comparison.judging import Judged, compared, decision_for, held_calls, judge, masses
+from fbeta.comparison.methods import Method, ModelChoice, Names, check
 from fbeta.comparison.parts import Progress
 from fbeta.comparison.plan import Plan, versions
 from fbeta.comparison.promised import check_limits, for_one_of, told
 from fbeta.comparison.result import Comparison
+from fbeta.comparison.time_budget import most_finished, shortened
 from fbeta.comparison.verdict import BETTER, NO_SIGNAL, judged_together
 from fbeta.data import load_table, root
+from fbeta.learners.classifiers import Own, unwritten
 from fbeta.learners.ensemble import Ensemble, check_ensemble
 from fbeta.metrics import Metric, as_metric, title
 from fbeta.numerals import fixed
@@ -47,8 +49,9 @@ def compare(
     target: str | None = None,
     *,
     metric: Metric | str | Any = "fbeta:beta=1",
-    models: Names = None,
+    models: ModelChoice = None,
     losses: Names = None,
+    trials: int = 1,
     splits: int = 5,
     folds: int = 5,
     rule: str = "shrunk",
@@ -62,6 +65,7 @@ def compare(
     device: str = "cpu",
     folder: Path | str | None = None,
     jobs: int | None = 1,
+    minutes: float | None = None,
     train: bool = True,
     tick: Progress = lambda done, of: None,
     say: Callable[[str], None] = _aloud,
@@ -74,7 +78,11 @@ def compare(
     that is "undecided"; with "no signal", nothing is better than calling all rows positive, or none.
 
     - `data`: a `Table`, a data frame, a path, or the name of a set; `options` are those of `fbeta.data.load_table`.
-    - `models`, `losses`: names; the usual models that are installed, and six common losses, unless given.
+    - `models`, `losses`: names; the usual models that are installed, and six common losses, unless given. Models of
+      your own are a dict, ``{"mine": RandomForestClassifier(), "xgboost": None}``: anything with scikit-learn's `fit`,
+      and `predict_proba` or `decision_function`; None is the model that is known by the name.
+    - `trials`: settings of each model, its own and others drawn at random, of which out-of-fold rows choose in every
+      split. Models of your own have some to draw if they come as a pair, ``(estimator, distributions)``.
     - `splits`: outer splits, five to a deal, in which every row is tested once; `seeds` is their old name.
     - `folds`: inner folds, shared by all methods. `rule`: how the cut is chosen.
     - `margin`: a difference of the metric that does not matter.
@@ -87,6 +95,8 @@ def compare(
       that share one divide the work.
     - `jobs`: processes to train in; None is as many as there are cores where the table is small. Other backends of
       joblib take over inside ``joblib.parallel_config(…)``.
+    - `minutes`: nothing is begun after that. All methods get one split before any gets two; what is left out is said,
+      and with a `folder` the next call goes on.
     - `train`: False takes the splits that the folder holds whole, and trains nothing.
     - `tick`: is told how many of how many epochs are done (a booster counts as ten). `say`: of what goes wrong.
 
@@ -104,36 +114,41 @@ def compare(
         raise unknown("test", test, TESTS)
     if not 0 < margin < math.inf:
         raise ValueError(f"margin must be a number above 0; got {margin!r}. It is a difference that does not matter.")
-    goal, methods = check(metric, models, losses, rule=rule, device=device)
+    until = math.inf if minutes is None else minutes
+    if not until > 0:
+        raise ValueError(f"minutes must be a number above 0; got {minutes!r}.")
+    goal, methods = check(metric, models, losses, rule=rule, device=device, trials=trials)
     limits = check_limits(subject_to, confidence, abstain)
     table = data if isinstance(data, Table) else load_table(data, target, **options)
     plan = Plan.make(table, goal, methods, splits, folds, seed, rule, check_ensemble(ensemble))
     kept = None if folder is None else Folder(folder, say)
     if train:
-        scores = parts.train(plan, table, device=device, folder=kept, jobs=jobs, tick=tick)
+        scores = parts.train(plan, table, device=device, folder=kept, jobs=jobs, tick=tick, say=say, minutes=until)
     else:
-        there = ((part, kept.read(part)) for part in plan.parts) if kept is not None else ()
-        scores = ((part, found) for part, found in there if found is not None)
+        read = ((part, kept.read(part)) for part in plan.parts) if kept is not None else ()
+        scores = ((part, found) for part, found in read if found is not None)
     y = table.y.astype(np.int64)
     judged: dict[int, dict[Method, Judged]] = {k: {} for k in range(splits)}
     for part, found in scores:
         for loss, x in found.items():
             method = Method(part.model, loss)
             try:
-                judged[part.split][method] = judge(x, y, plan.splits[part.split], goal, rule, **limits)
+                judged[part.split][method] = judge(x, y, plan.splits[part.split], goal, rule, table.weight, **limits)
             except ValueError as error:
                 if not limits:
                     raise
                 raise ValueError(f"{method.name}, split {part.split + 1}: {error}") from error
-    whole = {k: found for k, found in judged.items() if len(found) == len(methods)}
-    if not whole:
+    there = methods if minutes is None else most_finished(methods, judged)
+    whole = {k: found for k, found in judged.items() if found.keys() >= set(there)}
+    if not whole or not there:
         raise ValueError("no split is finished by all methods yet; train first, or ask for fewer methods.")
-    finished = replace(plan, splits=tuple(plan.splits[k] for k in whole))
+    finished = replace(plan, methods=tuple(there), splits=tuple(plan.splits[k] for k in whole))
     version = torch.__version__.partition("+")[0]
     machine = f"{platform.machine()}, {torch.get_num_threads()} threads, torch {version}"
     seconds = time.perf_counter() - began
-    made: dict[str, Any] = {"seconds": seconds, "machine": machine}
-    result = compared(table, finished, list(whole.values()), margin=margin, test=test, **made)
+    made: dict[str, Any] = {"seconds": seconds, "machine": machine, "trials": trials}
+    short = "" if minutes is None else shortened(methods, there, splits, len(whole))
+    result = compared(table, finished, list(whole.values()), margin=margin, test=test, short=short, **made)
     return replace(result, promise=told(result, limits))
 
 
@@ -154,8 +169,9 @@ def fit(
     target: str | None = None,
     *,
     metric: Metric | str | Any = None,
-    models: Names = None,
+    models: ModelChoice = None,
     losses: Names = None,
+    trials: int | None = None,
     comparison: Comparison | None = None,
     folds: int | None = None,
     rule: str | None = None,
@@ -176,7 +192,8 @@ def fit(
     - `models`, `losses`: what to train. Of several methods the simplest is kept whose out-of-fold score is within one
       standard error of the best.
     - `comparison`: take the method it advises instead, with its metric, rule, folds, ensemble and roles of columns
-      unless others are given.
+      unless others are given; `models` are then those that it was about, if some are your own.
+    - `trials`: as in `compare`; as many as the comparison had, or 1.
     - `folds`: 5, for calibration, cut and early stopping. `rule`: how the cut is chosen, "shrunk".
     - `subject_to`, `confidence`, `abstain`: what the cut must reach, and the rows for a person: see `tune`. Where the
       best of several methods is kept, each must promise more, so that the promise holds for the one that is.
@@ -196,24 +213,33 @@ def fit(
             comparison, metric, models, losses, rule, folds, ensemble, force
         )
         options = comparison.reading(target=target, **options)
-        target = options.pop("target")
+        target, trials = options.pop("target"), trials or comparison.trials
     rule, folds = rule or "shrunk", folds or 5
     given = "fbeta:beta=1" if metric is None else metric
-    goal, methods = check(given, models, losses, rule=rule, device=device, baseline=False)
+    goal, methods = check(given, models, losses, rule=rule, device=device, baseline=False, trials=trials or 1)
     table = data if isinstance(data, Table) else load_table(data, target, **options)
     if comparison is not None:
-        left = {*comparison.table.drop, comparison.table.group, comparison.table.time}
+        was = comparison.table
+        left = {*was.drop, was.group, was.time, was.weight}
         if more := [column.name for column in table.columns if column.name in left]:
             raise ValueError(f"the comparison did not learn from {listed(more)}: leave it out of this table (drop=).")
     plan = Plan.whole(table, goal, methods, folds, seed, rule, check_ensemble(ensemble or False))
     split, y = plan.splits[0], table.y.astype(np.int64)
     inside, truth, fold = split.fold >= 0, y[split.held], split.fold[split.fold >= 0]
+    weight = table.weight_of(split.held)
     scores = parts.train(plan, table, device=device, tick=tick)
     found = {Method(part.model, loss): x for part, of_part in scores for loss, x in of_part.items()}
     fitted = [method for method in methods if found[method].fitted is not None]
     called: dict[Method, NDArray[np.bool_] | None] = {
         method: held_calls(
-            found[method].inner[inside], truth, fold, found[method].calibration, goal, rule, limits.get("subject_to")
+            found[method].inner[inside],
+            truth,
+            fold,
+            found[method].calibration,
+            goal,
+            rule,
+            weight,
+            limits.get("subject_to"),
         )
         for method in fitted
     }
@@ -223,7 +249,7 @@ def fit(
             f"training diverged ({', '.join(m.name for m in methods)}): its scores are not finite; choose another "
             "model or loss."
         )
-    inference = ByRows(goal, JudgedRows(y, table.group, [split.held], [0]), held=1 / folds)
+    inference = ByRows(goal, JudgedRows(y, table.group, [split.held], [0], table.weight), held=1 / folds)
     # Where no cut of some folds meets what is asked, that of all rows may, or says why not.
     method = chosen(inference, held, simplest_first(list(held))) if held else fitted[0]
     if comparison is None and held and not force:
@@ -231,7 +257,7 @@ def fit(
     trained = found[method]
     assert trained.fitted is not None
     decision = decision_for(
-        trained.inner[inside], truth, trained.calibration, goal, rule, **for_one_of(methods, limits)
+        trained.inner[inside], truth, trained.calibration, goal, rule, weight, **for_one_of(methods, limits)
     )
     about = {
         "data": table.name,
@@ -256,8 +282,9 @@ def fit(
 
 def _need_signal(inference: ByRows, held: Mapping[Method, Calls], method: Method) -> None:
     """Refuse to fit what out-of-fold rows do not tell from calling all rows positive, or none."""
-    y = inference.rows.y[inference.rows.tested[0]]
-    everything = better_constant(inference.metric, float(y.sum()), float(len(y) - y.sum()))
+    rows, tested = inference.rows, inference.rows.tested[0]
+    y = rows.y[tested]
+    everything = better_constant(inference.metric, *masses(y, None if rows.weight is None else rows.weight[tested]))
     called = [np.full(len(y), everything)]
     beside = judged_together([inference.difference(mine, called) for mine in held.values()])
     if dict(zip(held, beside, strict=True))[method].word != BETTER:
@@ -278,14 +305,15 @@ def digest_of_file(path: Path | str) -> str:
 def _asked(
     comparison: Comparison,
     metric: Any,
-    models: Any,
+    models: ModelChoice,
     losses: Any,
     rule: str | None,
     folds: int | None,
     ensemble: bool | None,
     force: bool,
-) -> tuple[Any, str, str, str, int, bool]:
-    if models or losses:
+) -> tuple[Any, ModelChoice, str, str, int, bool]:
+    own = models if isinstance(models, Mapping) else {}
+    if losses or (models and not own):
         raise ValueError("a comparison says which method is fitted: leave models and losses out.")
     if metric is not None and as_metric(metric) != as_metric(comparison.metric):
         raise ValueError(
@@ -303,4 +331,7 @@ def _asked(
         raise ValueError("the comparison advises no method: compare again.") from error
     given = metric if metric is not None else comparison.metric
     mean = best.ensemble if ensemble is None else ensemble
-    return given, best.model, best.loss, rule or best.rule, folds or comparison.folds or 5, mean
+    if best.model not in own and best.loss in Own.losses:
+        raise ValueError(f"the comparison advises {best.model}, a model of your own. {unwritten(best.model)}")
+    only = {best.model: own.get(best.model)}
+    return given, only, best.loss, rule or best.rule, folds or comparison.folds or 5, mean

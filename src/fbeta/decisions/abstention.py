@@ -66,7 +66,13 @@ class Asking:
         >>> Asking(0.4, 20, 8.0, 12.0).explain()
         'A person decides from 0.4 up to the cut: 20 of these rows, of which 8 are positive; scores are of the others.'
         """
-        what = f"{self.rows:,} of these rows, of which {count(self.positives)} are positive"
+        if self.rows == 0:
+            return "A person decides none of these rows."
+        weight = self.positives + self.negatives
+        positive = f"{count(self.positives)} are"
+        if weight != self.rows:  # rows have weights, or another share of positives
+            positive = f"{percent(self.positives / weight if weight else math.nan)} by weight are"
+        what = f"{self.rows:,} of these rows, of which {positive} positive"
         said = f"A person decides from {cut(self.start, 3)} up to the cut: {what}; scores are of the others"
         return (
             f"{said}."

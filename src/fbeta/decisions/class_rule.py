@@ -31,8 +31,8 @@ from fbeta.numerals import between, fixed
 FOLDS, ROWS = 5, 100_000
 #: What is asked of a cut cannot be asked of a choice among classes.
 NO_CUT = (
-    "subject_to, budget and prevalence are about one cut; among classes that exclude each other there is none. Pick a "
-    "class, for example scores[:, 1] and target == 1, or leave them out."
+    "subject_to, budget, prevalence and abstain are about one cut; among classes that exclude each other there is "
+    "none. Pick a class, for example scores[:, 1] and target == 1, or leave them out."
 )
 #: Draws of the interval, and what each cell of the table counts before any row.
 DRAWS, PRIOR = 4000, 0.5

@@ -12,6 +12,7 @@ from fbeta.metrics import Confusion, Cost, Metric
 AVERAGES = ("macro", "weighted")
 #: Rows of probabilities may miss a sum of one by so much: three digits are often kept.
 LOOSE = 0.01
+NUMBERED = "For names give np.searchsorted(model.classes_, y)."
 
 
 def prices_of(metric: Metric) -> Vector | None:
@@ -104,6 +105,8 @@ def read_probabilities(scores: Any, classes: int | None = None) -> Vector:
 
 def read_classes(target: ArrayLike, shape: tuple[int, int]) -> Vector:
     """The true class of each row as columns of 0 and 1, from numbers 0 … K−1 or from such columns."""
+    if np.asarray(target).dtype.kind in "USO":
+        raise ValueError(f"target must hold numbers of classes, from 0. {NUMBERED}")
     y = read_array("target", target)
     if y.shape == shape:
         if not (((y == 0) | (y == 1)).all() and (y.sum(1) == 1).all()):
@@ -118,7 +121,7 @@ def read_classes(target: ArrayLike, shape: tuple[int, int]) -> Vector:
     if not known.all():
         raise ValueError(
             f"Classes are numbered from 0 to {shape[1] - 1}, as the columns of probabilities; got "
-            f"{y[~known][0].item()!r}. For names give np.searchsorted(model.classes_, y)."
+            f"{y[~known][0].item()!r}. {NUMBERED}"
         )
     columns: Vector = (y[:, None] == np.arange(shape[1])).astype(np.float64)
     return columns

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from fbeta.decisions.calibration import Calibrator, logit, sigmoid
 from fbeta.decisions.calibration_choice import calibrate_columns
 from fbeta.decisions.class_rule import NO_CUT, ClassRule
+from fbeta.decisions.class_scores import read_classes
 from fbeta.decisions.inputs import KINDS, Vector, read_array, read_kind
 from fbeta.decisions.kept_rows import KeptRows
 from fbeta.decisions.prevalence import Prevalence, check_seen
@@ -91,11 +92,15 @@ class Decision:
         - `exclusive`: the columns are classes, of which each row has exactly one; `average` is "macro" or "weighted" by
           the rows of each class, see `ClassRule`.
 
-        Shape: `scores` and `target` ``(n,)`` or ``(n, K)``, `weight` ``(n,)``.
+        Shape: `scores` and `target` ``(n,)`` or ``(n, K)``, `weight` ``(n,)``; for classes that exclude each other
+        `target` is also ``(n,)``, the number of each row's class.
         """
         s = read_array("scores", scores, np.float64)
         y = read_array("target", target)
-        if s.shape != y.shape or s.ndim not in (1, 2) or s.size == 0:
+        if s.size == 0:
+            raise ValueError("There are no scores to cut; got empty arrays.")
+        y = read_classes(y, s.shape) if exclusive and s.ndim == 2 and y.ndim == 1 else y
+        if s.shape != y.shape or s.ndim not in (1, 2):
             raise ValueError(f"scores and target must be alike, (n,) or (n, K); got {s.shape} and {y.shape}.")
         if average not in ("macro", "weighted", "micro", "samples"):
             raise ValueError(f"average must be 'macro', 'weighted', 'micro' or 'samples'; got {average!r}.")
@@ -123,8 +128,8 @@ class Decision:
         if average == "samples" and not own:
             if constraints or exclusive or not several:
                 raise ValueError(
-                    "average='samples' is for several labels (n, K), not exclusive, and takes no subject_to, budget or "
-                    "prevalence; use average='macro' for these."
+                    "average='samples' is for several labels (n, K), not exclusive, and takes no subject_to, budget, "
+                    "prevalence or abstain; use average='macro' for these."
                 )
             cut = cut_rows(p, y, goal, w, kind="probability", empty=empty)
             return cls(
@@ -147,6 +152,11 @@ class Decision:
     def log_odds(self, scores: Any) -> Vector:
         """Calibrated log odds, which no cut changes."""
         s = read_array("scores", scores, np.float64)
+        if self.kind == "probability" and ((s < 0) | (s > 1)).any():
+            raise ValueError(
+                f"This decision was fitted to probabilities; got scores from {np.nanmin(s):g} to {np.nanmax(s):g}. "
+                "Give probabilities of the same model."
+            )
         if self.several and s.shape[-1:] != (len(self.calibration),):
             raise ValueError(f"There are {len(self.calibration)} columns; got scores of shape {s.shape}.")
         if not self.several:
@@ -255,11 +265,17 @@ class Decision:
             raise ValueError("adapt takes scores of new rows, or at_prevalence=, the share of positives among them.")
         columns = range(len(self.cuts))
         if at_prevalence is not None:
-            shares = np.broadcast_to(np.asarray(at_prevalence, dtype=np.float64), len(self.cuts))
+            given = read_array("at_prevalence", at_prevalence, np.float64)
+            if given.ndim and given.shape != (len(self.cuts),):
+                raise ValueError(
+                    f"at_prevalence is one number, or one per column, of which there are {len(self.cuts)}; got shape "
+                    f"{given.shape}."
+                )
+            shares = np.broadcast_to(given, len(self.cuts))
             found = [self.kept.given(k, check_prevalence(float(shares[k]))) for k in columns]
         else:
             odds, weight = self._new_rows(scores)
-            found = [self.kept.find(k, odds[:, k], weight, self.cuts[k], self._raised(k)) for k in columns]
+            found = [self._find(k, odds[:, k], weight) for k in columns]
         curves, cuts = list(self.calibration), list(self.cuts)
         here = [self.kept.share(k) if cut.prevalence is None else cut.prevalence for k, cut in enumerate(cuts)]
         moved = [k for k in columns if (found[k].value, found[k].raised) != (here[k], self._raised(k))]
@@ -278,10 +294,17 @@ class Decision:
         s = read_array("scores", scores, np.float64)
         if s.ndim != 1 + self.several:
             raise ValueError(f"scores must be {'(n, K)' if self.several else '(n,)'}; got {s.shape}.")
+        odds = self.log_odds(s)
         for column, seen in zip(s.T if self.several else [s], self.kept.seen if self.kept else (), strict=True):
             check_seen(np.array(seen), column, np.ones(column.size), self.kind)
-        odds = self.log_odds(s)
         return (odds if self.several else odds[:, None]), None
+
+    def _find(self, column: int, odds: Vector, weight: Vector | None) -> Prevalence:
+        assert self.kept is not None
+        try:
+            return self.kept.find(column, odds, weight, self.cuts[column], self._raised(column))
+        except ValueError as error:
+            raise ValueError(f"Column {column}: {error}" if self.several else str(error)) from None
 
     def _raised(self, column: int) -> float:
         return self.prevalences[column].raised if self.prevalences else 0.0
@@ -371,7 +394,7 @@ class Decision:
             raise ValueError("its cut is no number")
         if classes is not None and not (several and len(classes.cuts) == len(cuts)):
             raise ValueError("its gains do not fit its classes")
-        metric = cuts[0].metric
+        metric = cuts[0].metric if classes is None else classes.metric
         if rows is not None and (metric is None or classes is not None or not several):
             raise ValueError("its rows cannot be decided one by one: there is no metric, or no several labels")
         return cls(kind, curves, cuts, metric, classes, several, kept, prevalences, rows)

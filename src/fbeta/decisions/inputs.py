@@ -71,6 +71,8 @@ def read_row_weight(weight: Any | None, rows: int) -> Vector:
 
 def read_kind(kind: str | None, low: float, high: float, *, matters: bool) -> str:
     """The kind that was said, checked; where it `matters` and was not said, the range decides, with a warning."""
+    if low != low or high != high:
+        raise ValueError("scores hold NaN, which no cut can decide; drop, impute or clip those rows.")
     inside = low >= 0 and high <= 1
     if kind is None and not matters:
         return "score"

@@ -56,6 +56,11 @@ class Share:
         weights[np.abs(weights) < 1e-12 * np.abs(bottom).max()] = 0.0
         right, wrong = np.flatnonzero(weights > 0), np.flatnonzero(weights < 0)
         if any(np.ptp(weights[kind]) > 1e-9 * np.abs(weights).max() for kind in (right, wrong) if kind.size):
+            reached = top[bottom > 0] / bottom[bottom > 0]
+            low, high = float(reached.min(initial=np.inf)), float(reached.max(initial=-np.inf))
+            if low < high and not low <= value <= high:
+                cls.of(metric, (low + high) / 2)  # says so if it is none for any value
+                raise ValueError(f"What can be promised of {metric} lies from {low:g} to {high:g}; got {value:g}.")
             raise ValueError(_no_share(metric))
         good, bad = (float(np.abs(weights[kind]).max(initial=0.0)) for kind in (right, wrong))
         needed = bad / (good + bad) if good + bad else 0.0

@@ -92,6 +92,8 @@ def size_weights(probabilities: Any, target: Any, weight: Any = None) -> Vector:
     p, y = read_array("probabilities", probabilities, np.float64), read_array("target", target)
     if p.ndim != 2 or p.shape != y.shape or not p.size:
         raise ValueError(f"probabilities and target must be alike, (n, K); got {p.shape} and {y.shape}.")
+    if not ((y == 0) | (y == 1)).all():
+        raise ValueError("target holds the labels of each row, as 0 and 1: how many a row has is counted.")
     likely = law_of_count(_checked(p))
     rows = read_row_weight(weight, len(p))
     rows = rows * rows.sum() / (rows @ rows)  # as many rows as they stand for

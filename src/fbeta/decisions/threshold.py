@@ -101,6 +101,8 @@ class Threshold:
 
     def remarks(self) -> list[str]:
         """What was promised, whom a person decides, and what speaks against the cut, in words."""
+        if self.columns:
+            return [f"Column {k}: {text}" for k, cut in enumerate(self.columns) for text in cut.remarks()]
         helped = None if self.metric is None or self.helped is None else (title(self.metric), self.helped)
         asking = self.asking and self.asking.explain(helped)
         promise = self.promise and self.promise.explain()

@@ -10,36 +10,18 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from fbeta.learners.classifiers import Unwritten
 from fbeta.learners.crossfit import Array
 from fbeta.learners.learner import Fitted, Goal, Learner, Rows, Tick
 
 
 @dataclass(frozen=True, eq=False)
-class DecidedRows:
+class DecidedRows(Unwritten):
     """A classifier whose scores are its decisions, 1 or −1, so that no rule can choose another cut."""
-
-    name: str
-    classifier: Any
 
     def __call__(self, X: Any) -> Array:
         """Decisions."""
         return np.where(self.classifier.predict(X) == 1, 1.0, -1.0)[:, None]
-
-    @property
-    def inputs(self) -> int:
-        """The number of features of a row."""
-        return int(self.classifier.n_features_in_)
-
-    def about(self) -> NoReturn:
-        """There is nothing that a file could hold."""
-        raise ValueError(
-            f"{self.name} is there to compare with, and cannot be written to a model file: fit the model linear, whose "
-            "cut a file keeps."
-        )
-
-    def files(self) -> NoReturn:
-        """As `about`."""
-        self.about()
 
 
 @dataclass(frozen=True)
@@ -68,6 +50,6 @@ class DecidingLearner(Learner):
             raise ValueError(f"{self.unweighted}: leave them out.")
 
         def fit(X: Any, y: NDArray[Any], weight: Array | None) -> DecidedRows:
-            return DecidedRows(self.name, self.decider(X, y[:, 0], goal, seed))
+            return DecidedRows(self.name, self.decider(X, y[:, 0], goal, seed), X.shape[1])
 
         return dict.fromkeys(losses, replace(rows.fitted(fit), rounds=1))

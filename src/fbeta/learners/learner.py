@@ -3,8 +3,8 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
-from typing import Any, ClassVar, Protocol
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -213,6 +213,7 @@ class Learner(ABC):
     - `package`: what must be installed. `files`: those that hold one of its fitted models.
     - `rank`: how hard it is to beat as a rule; comparisons list the hardest last. `usual`: whether a comparison takes
       it where no models are named. `draws`: whether it learns from the rows that `Rows.draw` gives.
+    - `cached`: whether `settings` and the version of `package` say all that its results depend on.
     """
 
     registry: ClassVar[dict[str, "type[Learner]"]] = {}
@@ -224,6 +225,7 @@ class Learner(ABC):
     rank: ClassVar[int] = 0
     usual: ClassVar[bool] = True
     draws: ClassVar[bool] = False
+    cached: ClassVar[bool] = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -240,6 +242,19 @@ class Learner(ABC):
         """What its results depend on, as plain data: all its fields but the device and how many work at once."""
         assert is_dataclass(self)
         return {name: value for name, value in asdict(self).items() if name not in ("device", "jobs")}
+
+    @property
+    def space(self) -> Mapping[str, Any]:
+        """Where a search draws settings from: lists, or distributions of SciPy's; of fields or of `params`."""
+        return {}
+
+    def having(self, settings: Mapping[str, Any]) -> Self:
+        """The same model with other settings."""
+        known = {part.name for part in fields(self)}  # type: ignore[arg-type]
+        own = {name: value for name, value in settings.items() if name in known}
+        if more := {name: value for name, value in settings.items() if name not in known}:
+            own["params"] = {**self.settings["params"], **more}
+        return replace(self, **own)  # type: ignore[type-var]
 
     @classmethod
     @abstractmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,15 @@ class Resampled(Learner):
         import imblearn
 
         return {**self.learner.settings, "sampler": self.sampler, "imblearn": imblearn.__version__}
+
+    @property
+    def space(self) -> Mapping[str, Any]:
+        """That of the model inside."""
+        return self.learner.space
+
+    def having(self, settings: Mapping[str, Any]) -> Self:
+        """With other settings of the model inside."""
+        return replace(self, learner=self.learner.having(settings))
 
     def read(self, about: Mapping[str, Any], files: Mapping[str, bytes]) -> Scorer:  # type: ignore[override]
         """A fitted model, as the model inside reads it."""

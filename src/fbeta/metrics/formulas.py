@@ -260,7 +260,7 @@ class Cost(Metric):
     `matrix` has the prices of K classes that exclude each other, in place of these four: row i, column j is what it
     costs to call class j where class i is true, as `sklearn.metrics.confusion_matrix` counts them. The call of least
     expected cost is made by ``tune(…, exclusive=True)``, `Decision` and `ThresholdClassifier`. Of two classes the
-    second is the positive one: [[tn, fp], [fn, tp]].
+    second, for estimators the second of `classes_`, is the positive one: [[tn, fp], [fn, tp]].
 
     >>> Cost(fp=1, fn=20)(Confusion(tp=5, fp=10, fn=1, tn=84))
     -0.3

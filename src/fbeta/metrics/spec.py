@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fbeta.metrics.confusion import Cell, Confusion
-from fbeta.metrics.formulas import FBeta
+from fbeta.metrics.formulas import Cost, FBeta
 from fbeta.metrics.metric import Metric, key_of
 from fbeta.spelling import read_options, unknown
 
@@ -79,6 +79,8 @@ def title(metric: Metric) -> str:
     >>> title(FBeta(2)), title(FBeta(0.5)), title(FBeta(1.5))
     ('F₂', 'F½', 'F(β=1.5)')
     """
+    if isinstance(metric, Cost) and metric.matrix is not None:
+        return "minus the mean price"
     if not isinstance(metric, FBeta):
         return str(metric)
     short = {0.5: "½"} | {float(i): "₀₁₂₃₄₅₆₇₈₉"[i] for i in range(1, 10)}

@@ -53,8 +53,9 @@
   if (!slider) return;
   const select = $("method"), prices = [$("fp-cost"), $("fn-cost")];
   const put = (name, text) => { all(`[data-n="${name}"]`)[0].textContent = text; };
-  const price = (input) => Math.max(0, Number(input.value) || 0);
-  let method;
+  // NaN for what is no cost.
+  const price = (input) => (input.value !== "" && Number(input.value) >= 0 ? Number(input.value) : NaN);
+  let method, scored; // `scored`: the decisions that were scored, until the slider moves.
 
   const cost = (i) => price(prices[0]) * method.fp[i] + price(prices[1]) * (method.positives - method.tp[i]);
 
@@ -71,18 +72,23 @@
   }
 
   function move() {
-    const i = Number(slider.value), tp = method.tp[i], fp = method.fp[i];
+    const i = Number(slider.value), own = scored && method.scored.tp !== undefined;
+    const { tp, fp, score: found } = own ? method.scored : { tp: method.tp[i], fp: method.fp[i], score: method.score[i] };
     const fn = method.positives - tp, tn = method.negatives - fp, rows = method.positives + method.negatives;
-    const score = fixed(method.score[i], data.digits), precision = tp + fp > 0 ? tp / (tp + fp) : NaN;
+    const score = fixed(found ?? NaN, data.digits), precision = tp + fp > 0 ? tp / (tp + fp) : NaN;
     put("tp", count(tp)); put("fp", count(fp)); put("fn", count(fn)); put("tn", count(tn));
     put("score", score);
     put("precision", fixed(precision, 3));
     put("recall", fixed(share(tp, method.positives), 3));
     put("alerts", fixed(100 * share(tp + fp, rows), 2) + " %");
-    put("cost", money(cost(i)));
-    put("cost-row", fixed(share(cost(i), rows), 4));
+    const total = price(prices[0]) * fp + price(prices[1]) * fn;
+    put("cost", money(total));
+    put("cost-row", fixed(total / rows, 4));
+    prices.forEach((input) => input.setAttribute("aria-invalid", String(Number.isNaN(price(input)))));
+    $("cost-note").hidden = Number.isFinite(total);
+    all('[data-jump="cheap"]')[0].disabled = !Number.isFinite(total);
     const cut = method.cut[i];
-    $("at").textContent = cut === "none" ? "no score" : cut === "all" ? "any score" : "score " + cut;
+    $("at").textContent = own ? `each split’s own cut (${method.scored.cut})` : cut === "none" ? "no score" : cut === "all" ? "any score" : "score " + cut;
     slider.setAttribute("aria-valuetext", `${$("at").textContent}: ${all(".tiles dt")[0].textContent} ${score}`);
     place("roc", share(fp, method.negatives), share(tp, method.positives));
     place("pr", share(tp, method.positives), precision);
@@ -100,6 +106,7 @@
     method = data.methods[select.value];
     slider.max = method.tp.length - 1;
     slider.value = at ?? method.own;
+    scored = at === undefined;
     profile();
     move();
   }
@@ -111,9 +118,10 @@
   };
   all("[data-jump]").forEach((button) => button.addEventListener("click", () => {
     slider.value = jumps[button.dataset.jump]();
+    scored = button.dataset.jump === "own";
     move();
   }));
-  slider.addEventListener("input", move);
+  slider.addEventListener("input", () => { scored = false; move(); });
   select.addEventListener("change", () => choose());
   prices.forEach((input) => input.addEventListener("input", move));
   $("steer").hidden = $("numbers").hidden = false;

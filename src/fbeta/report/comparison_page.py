@@ -8,8 +8,8 @@ from typing import Any
 from fbeta import numerals
 from fbeta.comparison.result import Comparison
 from fbeta.metrics import Confusion, Cost, Metric, as_metric
+from fbeta.report import advice, method_rows, shell, svg
 from fbeta.report import comparison_charts as charts
-from fbeta.report import method_rows, shell, svg
 from fbeta.report.method_rows import MethodRow
 
 #: With more methods than this the pictures start with a few of them.
@@ -34,7 +34,7 @@ def page(comparison: Comparison, metric: Metric | Callable[..., Any] | None = No
     chosen = next((row for row in live if row.advised), live[0] if live else None)
     s = sliders[chosen.index] if chosen else None
     prevalence = s.positives / (s.positives + s.negatives) if s else math.nan
-    tools = {"charts": charts, "draw": svg, "method_rows": method_rows, "numerals": numerals}
+    tools = {"charts": charts, "first": advice, "draw": svg, "method_rows": method_rows, "numerals": numerals}
     methods = {"rows": rows, "digits": digits, "shown": _shown_first(rows), "trained": charts.trained(rows)}
     cuts = {"live": live, "sliders": sliders, "chosen": chosen, "prevalence": prevalence}
     notes = {"costs": _costs(title, own, chosen, s), "pole": _pole(own, prevalence)}
@@ -42,7 +42,7 @@ def page(comparison: Comparison, metric: Metric | Callable[..., Any] | None = No
     body = shell.fill(template, c=comparison, metric=own, **methods, **cuts, **notes, **tools)
     machine = f" on {comparison.machine}" if comparison.machine else ""
     took = f"Took {numerals.duration(comparison.seconds)}{machine}." if comparison.seconds else ""
-    data = {"digits": digits, "methods": {i: _data(s, rows[i].name, digits) for i, s in sliders.items()}}
+    data = {"digits": digits, "methods": {i: _data(s, rows[i], own, digits) for i, s in sliders.items()}}
     heading, script = f"{comparison.table.name} by {title}", shell.resource("comparison.js")
     return shell.page(heading, body, footer=took, script=script, data=data)
 
@@ -63,14 +63,25 @@ def _metric(comparison: Comparison, metric: Metric | Callable[..., Any] | None) 
         ) from None
 
 
-def _data(s: charts.Slider, name: str, digits: int) -> dict[str, Any]:
+def _data(s: charts.Slider, row: MethodRow, metric: Metric, digits: int) -> dict[str, Any]:
     """What the script needs of a method: counts as they are, scores as they are shown, cuts as text."""
+    scored = row.pooled
+    decided = (
+        {} if scored is None else {"tp": scored.tp, "fp": scored.fp, "score": _round(float(metric(scored)), digits)}
+    )
+    lowest, highest = (numerals.cut(end, 3) for end in (min(row.cuts), max(row.cuts)))
+    cuts = lowest if lowest == highest else f"{lowest} to {highest}"
     return s._asdict() | {
-        "name": numerals.clean(name),
+        "name": numerals.clean(row.name),
+        "scored": decided | {"cut": cuts},
         "cut": [numerals.cut(x) for x in s.cut],
         # Rounded once, here: the page can only show what Python would.
-        "score": [round(x, digits) if math.isfinite(x) else None for x in s.score],
+        "score": [_round(x, digits) for x in s.score],
     }
+
+
+def _round(x: float, digits: int) -> float | None:
+    return round(x, digits) if math.isfinite(x) else None
 
 
 def _shown_first(rows: list[MethodRow]) -> set[int]:

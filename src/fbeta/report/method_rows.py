@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Sequence
 
 from fbeta import numerals
-from fbeta.comparison.result import Comparison, Difference
+from fbeta.comparison.result import Comparison, Difference, Step
 from fbeta.metrics import Confusion
 from fbeta.report.chart import Key, Pair, window
 
@@ -76,6 +76,19 @@ def scale(rows: Sequence[MethodRow], *columns: str, also: float = math.nan) -> P
     return window([also, *(end for bar in bars for end in (bar.low, bar.mean, bar.high))], 0.1)
 
 
+def gain_scale(steps: Sequence[Step]) -> Pair:
+    """One scale for the bars of gains."""
+    return window([0.0, *(end for step in steps if (g := step.gain) for end in (g.low, g.mean, g.high))], 0.1)
+
+
+def matrix(rows: Sequence[MethodRow]) -> tuple[list[str], list[str], dict[tuple[str, str], MethodRow]]:
+    """Losses, models, and the method of each model and loss: losses are compared within a model."""
+    first = sorted(rows, key=lambda row: row.index)
+    losses = list(dict.fromkeys(row.candidate.loss for row in first))
+    models = list(dict.fromkeys(row.candidate.model for row in first))
+    return losses, models, {(row.candidate.model, row.candidate.loss): row for row in first}
+
+
 def tests(comparison: Comparison) -> str:
     """How differences were tested, what their words mean, and what this table could show."""
     found = [c.difference for c in comparison.candidates if c.difference]
@@ -111,6 +124,11 @@ def protocol(comparison: Comparison) -> str:
     fixed = f"Fixed before training: {numerals.series(parts)}."
     if not comparison.candidates:
         return fixed
+    if comparison.trials > 1:
+        fixed += (
+            f" Every model with settings to draw was tried with {comparison.trials} of them in each split, of which "
+            "out-of-fold rows chose."
+        )
     also = " or the choice behind the recommendation" if comparison.choice else ""
     return (
         f"{fixed} Cuts and the method were chosen on out-of-fold rows; the test rows of a split did not influence its "

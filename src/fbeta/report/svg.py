@@ -51,6 +51,20 @@ def bar(value: Estimate | Difference, scale: Pair, zero: float | None = None) ->
     return Markup(f'<svg class="bar{side}" viewBox="0 0 100 12" aria-hidden="true">{mark}{shape}</svg>')
 
 
+def axis(scale: Pair) -> Markup:
+    """The axis of a column of bars."""
+    if not _finite(scale) or scale[1] <= scale[0]:
+        return Markup("")
+    fewest = next((found for most in range(3, 9) if len(found := ticks(*scale, most)) > 1), ticks(*scale))
+    marks = [(4 + 92 * (x - scale[0]) / (scale[1] - scale[0]), short(x, 3)) for x in fewest[:: 1 + len(fewest) // 4]]
+    drawn = "".join(
+        f'<path class="grid" d="M{x:.1f} 0V4"/><text class="mid" x="{x:.1f}" y="14">{t}</text>' for x, t in marks
+    )
+    return Markup(
+        f'<svg class="bar axis" viewBox="0 0 100 16" aria-hidden="true"><path class="grid" d="M4 .5H96"/>{drawn}</svg>'
+    )
+
+
 def _finite(values: Iterable[float]) -> bool:
     return all(map(math.isfinite, values))
 

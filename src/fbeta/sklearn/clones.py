@@ -4,31 +4,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import sklearn
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import get_tags
-from sklearn.utils.validation import has_fit_parameter
 
 from fbeta.decisions.calibration import logit
+from fbeta.learners.classifiers import weight_argument
 from fbeta.learners.crossfit import Array, take
 from fbeta.sklearn.decider import Given, of_rows
 from fbeta.sklearn.labels import Labels
-
-
-def weight_argument(estimator: Any) -> str | None:
-    """The name under which `fit` takes row weights, also through a pipeline or a search; None if it does not."""
-    if has_fit_parameter(estimator, "sample_weight"):
-        return "sample_weight"
-    if getattr(estimator, "steps", None):
-        name, last = estimator.steps[-1]
-        inner = weight_argument(last)
-        if inner is None or sklearn.get_config()["enable_metadata_routing"]:
-            return inner and "sample_weight"
-        return f"{name}__{inner}"
-    if hasattr(estimator, "cv") and hasattr(estimator, "estimator"):  # a search passes on what it is given
-        return weight_argument(estimator.estimator)
-    return None
 
 
 @dataclass(frozen=True)
@@ -101,21 +85,6 @@ def scores_of(model: Any, X: Any, labels: Labels, method: str) -> Array:
     if found.shape[1:] != (len(labels.classes),) and labels.kind != "binary":
         raise ValueError(f"{name} gives shape {found.shape}; one column is needed for each of {labels.classes}.")
     return np.asarray(logit(found) if method == "predict_proba" else found)
-
-
-def response_method(estimator: Any, wanted: str = "auto") -> str:
-    """Which method scores: probabilities where there are any."""
-    known = ("predict_proba", "decision_function")
-    if wanted not in ("auto", *known):
-        raise ValueError(f"response_method must be one of auto, {', '.join(known)}; got {wanted!r}.")
-    sought = known if wanted == "auto" else (wanted,)
-    for name in sought:
-        if hasattr(estimator, name):
-            return name
-    raise TypeError(
-        f"{type(estimator).__name__} has no {' or '.join(sought)}, and a cut needs scores; use a classifier that "
-        "gives them."
-    )
 
 
 def is_native(estimator: Any, labels: Labels) -> bool:

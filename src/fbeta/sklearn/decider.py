@@ -20,7 +20,7 @@ from fbeta.decisions.class_scores import prices_of
 from fbeta.learners.crossfit import Array, take
 from fbeta.learners.ensemble import check_ensemble
 from fbeta.metrics import as_metric
-from fbeta.sklearn.labels import Labels, inner_folds, read_weight, read_y
+from fbeta.sklearn.labels import Labels, inner_folds, positive_of_prices, read_weight, read_y
 from fbeta.sklearn.scoring import metric_of
 
 
@@ -174,7 +174,8 @@ class Decider(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read_labels(self, y: Any, classes: Any = None) -> None:
         """Find out what `y` means, and refuse, before anything is fitted, options that several classes cannot have."""
-        self.labels_ = Labels.read(y, self.average, self.pos_label, classes)
+        pos_label = positive_of_prices(as_metric(self.metric), y, self.pos_label, classes)
+        self.labels_ = Labels.read(y, self.average, pos_label, classes)
         self.classes_ = self.labels_.classes
         if self.average == "samples" and self._constraints:
             raise ValueError(

@@ -10,7 +10,9 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import assert_all_finite, check_array, column_or_1d
 
+from fbeta.decisions.class_scores import prices_of
 from fbeta.learners.crossfit import Array
+from fbeta.metrics import Metric
 from fbeta.tables.folds import folds, rarest
 from fbeta.tables.target import rarer_class
 
@@ -141,10 +143,27 @@ class Labels:
         return _matrix(y) if self.kind == "multilabel" else column_or_1d(y)
 
 
+def positive_of_prices(metric: Metric, y: Any, pos_label: Any, classes: Any = None) -> Any:
+    """The positive of two classes: a matrix of prices has them sorted, so it is the second; else what was said."""
+    if prices_of(metric) is None or np.ndim(y) != 1:
+        return pos_label
+    found = np.unique(y) if classes is None else np.sort(classes)
+    if len(found) != 2:
+        return pos_label
+    if pos_label is not None and pos_label != found[1]:
+        first, second = found.tolist()
+        raise ValueError(
+            f"The rows of a cost matrix are the classes in sorted order, {first!r} and {second!r}, and the second is "
+            f"the positive one; got pos_label={pos_label!r}. Leave it out, or give the prices as Cost(fp=…, fn=…)."
+        )
+    return found[1]
+
+
 def check_average(average: Any) -> None:
     """Refuse a name that is no average."""
     if average not in AVERAGES:
-        raise ValueError(f"average must be one of {', '.join(AVERAGES)}; got {average!r}.")
+        more = ", and for several classes weighted"
+        raise ValueError(f"average must be one of {', '.join(AVERAGES)}{more}; got {average!r}.")
 
 
 def read_y(y: Any) -> Any:

@@ -12,7 +12,7 @@ from fbeta.decisions.class_scores import prices_of, table_of
 from fbeta.decisions.steps import count_columns
 from fbeta.learners.crossfit import Array
 from fbeta.metrics import Metric, as_metric
-from fbeta.sklearn.labels import Labels, check_average, read_weight, read_y
+from fbeta.sklearn.labels import Labels, check_average, positive_of_prices, read_weight, read_y
 
 
 def metric_of(metric: Metric, called: Array, target: Array, weight: Any, average: str) -> float:
@@ -56,8 +56,11 @@ def metric_score(
     true, called = read_y(y_true), read_y(y_pred)
     if true.shape != called.shape:
         raise ValueError(f"y_true and y_pred must have one shape; got {true.shape} and {called.shape}.")
+    goal = as_metric(metric)
+    if average == "binary" and true.ndim == 1:
+        pos_label = positive_of_prices(goal, np.concatenate([true, called]), pos_label)
     labels = _labels(true, called, average, pos_label)
-    return metric_of(as_metric(metric), labels.columns(called), labels.columns(true), sample_weight, average)
+    return metric_of(goal, labels.columns(called), labels.columns(true), sample_weight, average)
 
 
 def scorer(metric: Any = "fbeta:beta=1", *, average: str = "binary", pos_label: Any = None) -> Any:

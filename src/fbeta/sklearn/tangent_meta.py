@@ -6,9 +6,10 @@ from typing import Any, Self
 import numpy as np
 
 from fbeta.learners import FixedPoint, cost_weights, solve, without_costs
+from fbeta.learners.classifiers import response_method, weight_argument
 from fbeta.learners.crossfit import Array
 from fbeta.learners.ensemble import mean_of
-from fbeta.sklearn.clones import Clones, response_method, scores_of, takes_columns, weight_argument
+from fbeta.sklearn.clones import Clones, scores_of, takes_columns
 from fbeta.sklearn.decider import Given, MetaDecider
 from fbeta.sklearn.labels import Labels
 

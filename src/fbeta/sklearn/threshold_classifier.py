@@ -6,9 +6,10 @@ from typing import Any, Self
 from sklearn.utils.validation import check_is_fitted
 
 from fbeta.learners import cross_fit
+from fbeta.learners.classifiers import response_method
 from fbeta.learners.crossfit import Array
 from fbeta.learners.ensemble import mean_of
-from fbeta.sklearn.clones import Clones, columns_of, is_native, response_method
+from fbeta.sklearn.clones import Clones, columns_of, is_native
 from fbeta.sklearn.decider import Given, MetaDecider
 
 

@@ -19,6 +19,7 @@ from fbeta.tables.parsing import cleaned, readable
 from fbeta.tables.profile import Facts, amounts_notes, infer, profile
 from fbeta.tables.table import Roles, Table
 from fbeta.tables.target import Classes, choose_classes
+from fbeta.tables.weights import checked_weight, weight_numbers
 
 
 def read_table(
@@ -28,6 +29,7 @@ def read_table(
     *,
     group: str | None = None,
     time: str | None = None,
+    weight: str | None = None,
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     delimiter: str | None = None,
@@ -39,9 +41,9 @@ def read_table(
 
     `positive` is the value of the target that counts as 1, else the rarer one. Rows equal in the column `group`
     stay together in a split, and so do rows of equal features unless `duplicates` is False; `time` makes a split
-    train on earlier rows. Neither column is learnt from, nor are those in `drop`. Numbers of columns in `categorical`
-    are codes, as zip codes are. `sheet` is one of a workbook, else
-    the first. What was done is in `notes`.
+    train on earlier rows, and `weight` says how much each counts. None of these is learnt from, nor are columns in
+    `drop`. Numbers of columns in `categorical` are codes, as zip codes are. `sheet` is one of a workbook, else the
+    first. What was done is in `notes`.
 
     Shape: N is the number of rows that have a target.
 
@@ -55,7 +57,7 @@ def read_table(
     >>> table.notes[0]
     "positive is fraud 'yes', the rarer value: 1 of 3 rows."
     """
-    roles = Roles(target, group=group, time=time, dropped=_names(drop), categorical=_names(categorical))
+    roles = Roles(target, group=group, time=time, dropped=_names(drop), weight=weight, categorical=_names(categorical))
     text = [name for name in (target, group, *roles.categorical) if name is not None]
     with opened(path, delimiter, text, sheet) as source:
         table = _table(source, roles, positive, duplicates, name or source.path.name)
@@ -69,6 +71,7 @@ def read_frame(
     *,
     group: str | None = None,
     time: str | None = None,
+    weight: str | None = None,
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     duplicates: bool = True,
@@ -84,7 +87,7 @@ def read_frame(
         values = {str(n): frame[n].astype(object).where(frame[n].notna(), None) for n in frame.columns}
         frame = pl.DataFrame({n: column.to_list() for n, column in values.items()}, strict=False)
     source = OpenTable(Path(name), frame.lazy(), tuple(frame.columns))
-    roles = Roles(target, group=group, time=time, dropped=_names(drop), categorical=_names(categorical))
+    roles = Roles(target, group=group, time=time, dropped=_names(drop), weight=weight, categorical=_names(categorical))
     return _table(source, roles, positive, duplicates, name)
 
 
@@ -124,13 +127,14 @@ def _table(source: OpenTable, roles: Roles, positive: str | None, duplicates: bo
     times = None if time is None else time.to_numpy().astype(np.float64)
     if times is not None:
         notes += drift_notes(frame, times)
+    weight = None if roles.weight is None else checked_weight(own["weight"], target, roles.weight, notes)
     groups = _groups(frame, target, group, roles, duplicates, notes)
     roles = replace(roles, positive=classes.positive, negative=classes.negative)
-    return Table(name, frame, tuple(columns), target, roles, groups, times, tuple(notes))
+    return Table(name, frame, tuple(columns), target, roles, groups, times, tuple(notes), weight=weight)
 
 
 def _check(source: OpenTable, roles: Roles) -> None:
-    special = {"target": roles.target, "group": roles.group, "time": roles.time}
+    special = {"target": roles.target, "group": roles.group, "time": roles.time, "weight": roles.weight}
     taken = [name for name in special.values() if name is not None]
     for what, name in special.items():
         need_column(source, [name], f"{what} column")
@@ -138,7 +142,7 @@ def _check(source: OpenTable, roles: Roles) -> None:
     need_column(source, roles.categorical, "categorical column")
     taken += [*{*roles.dropped}, *{*roles.categorical}]
     if len({*taken}) < len(taken):
-        raise TableError(f"target, group, time, dropped and categorical columns must differ: {listed(taken)}.")
+        raise TableError(f"target, group, time, weight, dropped and categorical columns must differ: {listed(taken)}.")
 
 
 def _collect(
@@ -151,6 +155,8 @@ def _collect(
         wanted["group"] = cleaned(col(roles.group), source.dtypes[roles.group])
     if roles.time is not None:
         wanted["time"] = _time(source, roles.time, facts.get(roles.time))
+    if roles.weight is not None:
+        wanted["weight"] = weight_numbers(source, roles.weight, facts.get(roles.weight))
     own = {name: unused(source.names, name) for name in wanted}
     raw = cols([column.name for column in columns])
     kept = source.frame.filter(label.is_not_null()).select(raw, *(wanted[name].alias(own[name]) for name in wanted))
@@ -182,7 +188,7 @@ def _columns(source: OpenTable, roles: Roles, facts: Mapping[str, Facts], notes:
     """The columns to learn from; why others are not is added to `notes`."""
     empty, constant, ids, columns = [], [], [], []
     for name, found in facts.items():
-        if name == roles.time:
+        if name in (roles.time, roles.weight):
             continue
         if found.empty:
             empty.append(name)
@@ -199,7 +205,7 @@ def _columns(source: OpenTable, roles: Roles, facts: Mapping[str, Facts], notes:
                 )
     used = {column.name for column in columns if column.kind == "number"}
     notes += amounts_notes({name: found for name, found in facts.items() if name in used})
-    given = {roles.target, roles.group, roles.time}
+    given = {roles.target, roles.group, roles.time, roles.weight}
     strange = [n for n, t in source.dtypes.items() if n not in facts and n not in given and not readable(t)]
     for names, why in (
         (empty, "without any value"),

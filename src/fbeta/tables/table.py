@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sized
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,8 @@ class Roles:
     somebody asked to leave out, `categorical` those whose numbers are codes.
 
     >>> Roles("fraud", "yes", ("no",), group="customer")
-    Roles(target='fraud', positive='yes', negative=('no',), group='customer', time=None, dropped=(), categorical=())
+    Roles(target='fraud', positive='yes', negative=('no',), group='customer', time=None, dropped=(), weight=None,
+          categorical=())
     """
 
     target: str
@@ -34,6 +35,7 @@ class Roles:
     group: str | None = None
     time: str | None = None
     dropped: tuple[str, ...] = ()
+    weight: str | None = None
     categorical: tuple[str, ...] = ()
 
 
@@ -43,8 +45,9 @@ class Table:
 
     Shape: `features` has N rows; `y` is (N,) of int8, 1 where the target is `roles.positive`; `group` is (N,) of
     int64, equal for rows that a split must keep together (equal features, or equal in the group column); `time` is
-    (N,) of float64 (a date in seconds since 1970) or None. `notes` are sentences to show to the reader. `source` is
-    what `fbeta.data.load_table` reads it from: a path or the name of a set, empty if it came from memory.
+    (N,) of float64 (a date in seconds since 1970) or None; `weight` is (N,) of float64, how much each row counts, or
+    None. `notes` are sentences to show to the reader. `source` is what `fbeta.data.load_table` reads it from: a path or
+    the name of a set, empty if it came from memory.
 
     >>> from fbeta.data import load_table
     >>> table = load_table("breast-cancer")
@@ -63,9 +66,11 @@ class Table:
     time: NDArray[np.float64] | None = None
     notes: tuple[str, ...] = ()
     source: str = ""
+    weight: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        parts: dict[str, Sized | None] = {"features": self.features, "group": self.group, "time": self.time}
+        parts: dict[str, Sized | None] = {"features": self.features, "group": self.group}
+        parts |= {"time": self.time, "weight": self.weight}
         for part, values in parts.items():
             if values is not None and len(values) != len(self):
                 raise ValueError(f"{self.name}: {part} has {len(values)} rows, y has {len(self)}.")
@@ -107,8 +112,13 @@ class Table:
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Table:
         """The table of some rows, by index or by mask."""
         index = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        time = None if self.time is None else self.time[index]
-        return replace(self, features=self.features[index], y=self.y[index], group=self.group[index], time=time)
+        own = {"time": self.time, "weight": self.weight}
+        more: dict[str, Any] = {name: None if x is None else x[index] for name, x in own.items()}
+        return replace(self, features=self.features[index], y=self.y[index], group=self.group[index], **more)
+
+    def weight_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """How much some rows count; None if all count alike."""
+        return None if self.weight is None else self.weight[rows]
 
 
 def digest(table: Table) -> str:
@@ -118,9 +128,10 @@ def digest(table: Table) -> str:
     from fbeta.tables.formats import columns_of
 
     found = hashlib.sha256(json.dumps([column.to_dict() for column in table.columns]).encode())
+    found.update(b"" if table.weight is None else b"weight")  # not the same numbers as times
     _, group = np.unique(table.group, return_inverse=True)
-    times = [] if table.time is None else [table.time.astype(np.float64)]
-    for column in (table.y.astype(np.int8), group.astype(np.int64), *times):
+    more = [x.astype(np.float64) for x in (table.time, table.weight) if x is not None]
+    for column in (table.y.astype(np.int8), group.astype(np.int64), *more):
         found.update(np.ascontiguousarray(column).data)
     for column, series in zip(table.columns, columns_of(table.features).values(), strict=True):
         if column.kind == "category":

@@ -29,6 +29,11 @@ class Forest(Learner):
     trees: int = 300
     params: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def space(self) -> Mapping[str, Any]:
+        """Where a search draws settings from."""
+        return {"min_samples_leaf": [1, 2, 5, 10, 20], "max_features": ["sqrt", 0.3, 0.6, 1.0]}
+
     def classifier(self, seed: int) -> Any:
         """The library's own class, ready to be fitted."""
         from sklearn.ensemble import RandomForestClassifier

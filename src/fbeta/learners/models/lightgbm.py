@@ -1,7 +1,7 @@
 """LightGBM."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,6 +106,18 @@ class LightGBM(BoosterLearner):
 
     name, package, rank = "lightgbm", "lightgbm", 3
     engine, objective, files = _LightGBMEngine, LightGBMObjective, (_LightGBMBooster.file,)
+
+    @property
+    def space(self) -> Mapping[str, Any]:
+        """Where a search draws settings from."""
+        from scipy.stats import loguniform
+
+        sizes = {
+            "num_leaves": [7, 15, 31, 63],
+            "min_data_in_leaf": [5, 10, 20, 50],
+            "feature_fraction": [0.5, 0.75, 1.0],
+        }
+        return {"learning_rate": loguniform(0.03, 0.3), "lambda_l2": loguniform(1e-3, 10), **sizes}
 
     def params_for(self, seed: int, threads: int) -> dict[str, Any]:
         """Its own parameters, and so many threads."""

@@ -1,6 +1,8 @@
 """Linear models."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from fbeta.learners.network import NetworkLearner
 
@@ -14,3 +16,10 @@ class Linear(NetworkLearner):
     solver: str = "lbfgs"
     epochs: int = 100
     patience: int | None = None
+
+    @property
+    def space(self) -> Mapping[str, Any]:
+        """Where a search draws settings from."""
+        from scipy.stats import loguniform
+
+        return {"alpha": loguniform(1e-6, 0.1)}

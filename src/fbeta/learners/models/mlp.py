@@ -1,6 +1,8 @@
 """Multi-layer perceptrons."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from fbeta.learners.network import NetworkLearner
 
@@ -13,3 +15,11 @@ class MLP(NetworkLearner):
 
     hidden: tuple[int, ...] = (64, 64)
     averaged: bool = True
+
+    @property
+    def space(self) -> Mapping[str, Any]:
+        """Where a search draws settings from."""
+        from scipy.stats import loguniform
+
+        hidden = [(32,), (64,), (64, 64), (128, 128)]
+        return {"hidden": hidden, "rate": loguniform(1e-3, 2e-2), "alpha": loguniform(1e-6, 1e-2)}

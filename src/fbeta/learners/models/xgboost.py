@@ -1,6 +1,6 @@
 """XGBoost."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,6 +100,14 @@ class XGBoost(BoosterLearner):
 
     name, package, rank = "xgboost", "xgboost", 2
     engine, objective, files = _XGBoostEngine, XGBoostObjective, (_XGBoostBooster.file,)
+
+    @property
+    def space(self) -> Mapping[str, Any]:
+        """Where a search draws settings from."""
+        from scipy.stats import loguniform
+
+        sizes = {"max_depth": [2, 3, 4, 6, 8], "subsample": [0.6, 0.8, 1.0], "colsample_bytree": [0.5, 0.75, 1.0]}
+        return {"eta": loguniform(0.03, 0.3), "min_child_weight": loguniform(0.5, 20), **sizes}
 
     def params_for(self, seed: int, threads: int) -> dict[str, Any]:
         """Its own parameters, and so many threads."""
