@@ -18,6 +18,8 @@ def fit(
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="The file to write.")] = Path("model.fbeta"),
     positive: p.Positive = None,
+    categorical: p.Categorical = None,
+    sheet: p.Sheet = None,
     models: p.Models = None,
     losses: p.Losses = None,
     origin: Annotated[
@@ -34,8 +36,6 @@ def fit(
     time: p.Time = None,
     weight: p.Weight = None,
     drop: p.Drop = None,
-    categorical: p.Categorical = None,
-    sheet: p.Sheet = None,
     seed: p.Seed = 0,
     device: p.Device = "cpu",
     force: p.Force = False,
