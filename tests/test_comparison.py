@@ -512,8 +512,24 @@ def test_by_time_the_past_is_learned_from_and_inner_folds_are_a_chain(model):
     assert method_rows.windows(found)[0].startswith("Test windows, oldest first, ")
     fitted = fit(dated, **asked)
     assert fitted.cut.score > 0.4
-    with pytest.raises(ValueError, match="A table with times has 5 outer splits"):
-        compare(dated, seeds=6, **asked)
+
+
+@pytest.mark.parametrize("windows", [1, 2, 7])
+def test_any_number_of_windows_the_newest_last_and_always_tested(windows):
+    rng = np.random.default_rng(0)
+    y, day = rng.random(600) < 0.3, rng.permutation(600) // 20
+    frame = pl.DataFrame({"x": rng.normal(size=600) + 1.5 * y, "day": day, "y": y.astype(int)})
+    dated = read_frame(frame, "y", "1", time="day")
+    plan = Plan.make(dated, metric("f1"), [Method("linear", "bce")], windows, 2, 0)
+    ends = [day[split.test].max() for split in plan.splits]
+    assert ends == sorted({*ends})
+    assert ends[-1] == day.max()
+    for split in plan.splits:
+        assert day[split.train].max() < day[split.test].min()
+        assert not split.deal
+    assert len({*np.concatenate([split.test for split in plan.splits])}) == sum(len(s.test) for s in plan.splits)
+    more = Plan.make(dated, metric("f1"), [Method("linear", "bce")], windows + 1, 2, 0)
+    assert not {part.key for part in plan.parts} & {part.key for part in more.parts}  # other rows to learn from
 
 
 def test_a_chain_keeps_groups_and_gives_way_where_classes_are_too_rare():

@@ -52,7 +52,7 @@ THIRD_PARTY = {
     "sklearn": {"numpy", "sklearn", "scipy", "torch"},
     "boosting": {"numpy", "sklearn", "xgboost", "lightgbm"},
     "losses": {"torch", "numpy", "triton"},
-    "tables": {"numpy", "polars"},
+    "tables": {"numpy", "openpyxl", "polars"},
     "datasets": {"numpy", "polars", "pooch", "requests", "sklearn"},
     "data": set(),
     "lightning": {"lightning", "pytorch_lightning", "torch"},

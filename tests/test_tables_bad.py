@@ -442,6 +442,6 @@ def test_splits_that_cannot_be():
         split(few, 1)
     late = read_frame(table(a=range(0, 40, 2), t=range(20), y=[0] * 17 + [1, 1, 1]), "y", time="t")
     with pytest.raises(
-        TableError, match="no positives among the test rows of fold 1. Ask for fewer folds, or split without the time"
+        TableError, match="no positives among the test rows of fold 1. Ask for fewer windows, or split without the time"
     ):
         split(late, 4)

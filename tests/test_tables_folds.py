@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fbeta.data import load_table
-from fbeta.tables import Column, Encoder, Roles, Table, read_frame, split
+from fbeta.tables import Column, Encoder, Roles, Table, TableError, read_frame, split
 from fbeta.tables import folds as folds_module
 
 NUMBER, CATEGORY, BOOLEAN, DATE = (Column("x", kind) for kind in ("number", "category", "boolean", "date"))
@@ -186,6 +186,21 @@ def test_time_trains_on_the_past():
     assert np.argmin(time) not in folds.train(3)
     assert (np.bincount(folds.ids + 1) > 50).all()
     assert split(table, 1).n == 1
+
+
+def test_coarse_times_make_windows_that_are_not_empty():
+    rng = np.random.default_rng(0)
+    for sizes in ([100] * 6, [500, 20, 20, 20, 20], [20, 20, 20, 20, 500], [10, 300, 10, 300, 10, 10, 10, 10]):
+        month = np.repeat(np.arange(len(sizes)), sizes).astype(float)
+        table = made(rng.random(len(month)) < 0.5, time=month)
+        for n in range(1, len(sizes)):
+            folds = split(table, n)
+            assert sorted({*folds.ids}) == list(range(-1, n))
+            assert np.all(np.diff(folds.ids) >= 0)
+            assert len({(i, m) for i, m in zip(folds.ids, month, strict=True)}) == len(sizes)  # no month is torn
+        words = f"has only {len(sizes)} different times, too few for {len(sizes)} windows of later rows: ask for {n} at"
+        with pytest.raises(TableError, match=words):
+            split(table, len(sizes))
 
 
 def test_inner_folds_of_some_rows():

@@ -59,7 +59,9 @@ def load_table(
     time: str | None = None,
     weight: str | None = None,
     drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
     delimiter: str | None = None,
+    sheet: str | None = None,
     duplicates: bool = True,
 ) -> Table:
     """Read a table: a file by its path (see `tables.read_table`), a set by its name, or a data frame in memory.
@@ -76,9 +78,11 @@ def load_table(
     except ImportError as error:  # images do not need polars, tables do
         raise DataError(str(error)) from error
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
-    options: dict[str, Any] = {"group": group, "time": time, "weight": weight, "drop": dropped, "delimiter": delimiter}
+    codes = (categorical,) if isinstance(categorical, str) else tuple(categorical)
+    options: dict[str, Any] = {"group": group, "time": time, "weight": weight, "drop": dropped, "categorical": codes}
+    options |= {"delimiter": delimiter, "sheet": sheet}
     if hasattr(source, "columns"):
-        del options["delimiter"]
+        del options["delimiter"], options["sheet"]
         return read_frame(source, target or "", positive, duplicates=duplicates, **options)
     if is_path(source):
         if target is None:
@@ -90,8 +94,14 @@ def load_table(
     else:
         table = dataset.load(duplicates=duplicates)
     own = table.roles
-    held = {"group": own.group, "time": own.time, "weight": own.weight, "drop": own.dropped, "delimiter": None}
-    if given := [option for option, asked in options.items() if asked and asked != held[option]]:
+    held = {
+        "group": own.group,
+        "time": own.time,
+        "weight": own.weight,
+        "drop": own.dropped,
+        "categorical": own.categorical,
+    }
+    if given := [option for option, asked in options.items() if asked and asked != held.get(option)]:
         raise TableError(f"{source} has its own columns and split: leave {', '.join(given)} out.")
     if target not in (None, own.target):
         raise TableError(f"{source} has its own target, {own.target!r}: leave target out.")

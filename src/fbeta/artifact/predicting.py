@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -21,9 +21,10 @@ from fbeta.learners.crossfit import Array
 from fbeta.metrics import Confusion
 from fbeta.sealed import in_short
 from fbeta.tables import TableError, stream
-from fbeta.tables.columns import cleaned, readable
 from fbeta.tables.formats import stamp
-from fbeta.tables.values import class_name
+from fbeta.tables.new_rows import NewRows
+from fbeta.tables.parsing import cleaned, readable
+from fbeta.tables.values import class_names
 from fbeta.writing import OutputError, buffered, check_output, is_device, nameless, naming, replacing
 
 #: Endings of outputs, and how pieces of a table become one file of each.
@@ -33,6 +34,8 @@ SINKS: dict[str, Callable[[pl.LazyFrame, Path], Any]] = {
     ".feather": pl.LazyFrame.sink_ipc,
 }
 TEXT = (".csv", ".tsv", "")
+#: The delimiter of a text file, the sheet of a workbook, where these are not to be found out.
+Layout = Mapping[str, str | None]
 PROBABILITY, DECISION = "probability", "decision"
 
 
@@ -67,6 +70,7 @@ def predict(
     score: bool = False,
     adapt: bool | float = False,
     delimiter: str | None = None,
+    sheet: str | None = None,
     tick: Callable[[int], None] = lambda rows: None,
 ) -> Predicted:
     """Write the probability and the decision of every row of a table, in its order, and the columns in `keep` before.
@@ -94,16 +98,19 @@ def predict(
         if to.suffix.casefold() not in (*SINKS, *TEXT):
             raise OutputError(f"cannot write {to}: end its name in {', '.join([*TEXT[:2], *SINKS])}.")
         check_output(to, source if is_path(source) else None)
+    layout = {"delimiter": delimiter, "sheet": sheet}
     population, before = None, stamp(source)
     if adapt is not False:
-        model = _adapted(model, source, adapt, new, delimiter)
+        model = _adapted(model, source, adapt, new, layout)
         (population,) = model.decision.prevalences
     notes: list[str] = []
-    pieces = _pieces(model, source, tuple(dict.fromkeys(keep)), score, delimiter, notes.append)
+    pieces = _pieces(model, source, tuple(dict.fromkeys(keep)), score, layout, notes.append)
     with contextlib.closing(pieces), naming(to or "the standard output"), _writer(to) as write:
         rows, positives, asked, counts = 0, 0, 0, np.zeros(4)
+        seen = NewRows(model.encoder)
         for features, kept, truth in pieces:
             p = model.of_features(features, new)
+            seen.add(features)
             outcome = model.cut.outcome(p) if cut is None else (p >= cut) * 1
             called, ask = outcome == 1, outcome == ASK
             words = pl.Series(DECISION, [*model.labels, model.ask], pl.String)
@@ -117,10 +124,10 @@ def predict(
         if adapt is True and stamp(source) != before:
             raise TableError(f"{source} was changed between its two readings: predict it again when it stays as it is.")
     matrix = Confusion(*counts.tolist()) if score else None
-    return Predicted(rows, positives, matrix, tuple(notes), population, asked)
+    return Predicted(rows, positives, matrix, (*notes, *seen.notes()), population, asked)
 
 
-def _adapted(model: Model, source: str | Path, adapt: bool | float, new: New, delimiter: str | None) -> Model:
+def _adapted(model: Model, source: str | Path, adapt: bool | float, new: New, layout: Layout) -> Model:
     """The model for the share of positives of some rows; all that is kept of them is a sketch of probabilities."""
     if adapt is not True:
         return replace(model, decision=model.decision.adapt(at_prevalence=adapt))
@@ -128,19 +135,14 @@ def _adapted(model: Model, source: str | Path, adapt: bool | float, new: New, de
         what = "the standard input" if str(source) == "-" else f"the pipe {source}"
         raise TableError(f"adapting reads the rows twice, which {what} does not allow: name a file.")
     sketch = Sketch()
-    with contextlib.closing(_pieces(model, source, (), False, delimiter, lambda note: None)) as pieces:
+    with contextlib.closing(_pieces(model, source, (), False, layout, lambda note: None)) as pieces:
         for features, _, _ in pieces:
             sketch = sketch.add(model.of_features(features, new))
     return replace(model, decision=model.decision.adapt(sketch))
 
 
 def _pieces(
-    model: Model,
-    source: str | Path,
-    keep: tuple[str, ...],
-    score: bool,
-    delimiter: str | None,
-    tell: Callable[[str], None],
+    model: Model, source: str | Path, keep: tuple[str, ...], score: bool, layout: Layout, tell: Callable[[str], None]
 ) -> Generator[tuple[pl.DataFrame, pl.DataFrame, Any]]:
     """Typed features, kept columns, and whether each row is positive (NaN: it does not say), where that is asked."""
     if not is_path(source):
@@ -154,7 +156,7 @@ def _pieces(
         yield table.features, table.features[:, list(keep)], table.y.astype(float) if score else None
         return
     wanted = dict.fromkeys([*keep, *([model.target] if score else [])])
-    how: dict[str, Any] = {"keep": list(wanted), "delimiter": delimiter, "tell": tell}
+    how: dict[str, Any] = {"keep": list(wanted), "tell": tell, **layout}
     with contextlib.closing(stream(source, model.columns, **how)) as pieces:
         for features, held in pieces:
             yield features, held[:, list(keep)], _truth(model, held[model.target], source) if score else None
@@ -164,8 +166,11 @@ def _truth(model: Model, column: pl.Series, source: str | Path) -> Array:
     if not readable(column.dtype):
         raise TableError(f"{source}: the target {model.target!r} is of type {column.dtype}: leave --score out.")
     text = pl.select(cleaned(pl.lit(column.alias("truth")), column.dtype).cast(pl.String)).to_series()
-    known = {value: class_name(value) for value in text.drop_nulls().unique()}
-    strange = sorted(set(known.values()) - {model.positive, *model.negative})
+    classes = (model.positive, *model.negative)
+    names = class_names([*text.drop_nulls().unique(), *classes])
+    own = {names[name]: name for name in classes}
+    known = {value: own.get(names[value], value) for value in text.drop_nulls().unique()}
+    strange = sorted(set(known.values()) - {*classes})
     if strange:
         raise TableError(
             f"{source}: the target {model.target!r} is {strange[0]!r} in some row, which is none of the classes "

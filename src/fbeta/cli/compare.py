@@ -34,6 +34,8 @@ def compare(
     time: p.Time = None,
     weight: p.Weight = None,
     drop: p.Drop = None,
+    categorical: p.Categorical = None,
+    sheet: p.Sheet = None,
     seed: p.Seed = 0,
     device: p.Device = "cpu",
     jobs: Annotated[
@@ -73,8 +75,9 @@ def compare(
         kept = [] if fit is None else writable(methods)
         limits = check_limits(**p.constraints(subject_to, confidence, abstain))
         console = Console(stderr=as_json)
-        roles = {"target": target, "positive": positive, "drop": p.columns(drop)}
-        table = p.table(source, **roles, group=group, time=time, weight=weight)
+        roles: dict[str, Any] = {"target": target, "positive": positive, "group": group, "time": time, "weight": weight}
+        roles |= {"drop": p.columns(drop), "categorical": p.columns(categorical), "sheet": sheet}
+        table = p.table(source, **roles)
         p.notes(console, table.notes)
         with progress("training", "epochs") as tick:
             folder = results or usual_folder(table)

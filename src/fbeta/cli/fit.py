@@ -18,6 +18,8 @@ def fit(
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="The file to write.")] = Path("model.fbeta"),
     positive: p.Positive = None,
+    categorical: p.Categorical = None,
+    sheet: p.Sheet = None,
     models: p.Models = None,
     losses: p.Losses = None,
     origin: Annotated[
@@ -60,9 +62,9 @@ def fit(
             was = found.table
             if source is None and was.name != p.DEMO:
                 raise ValueError(f"{origin} is about {was.name}: name that table before --from.")
-        roles = {"target": target, "positive": positive, "drop": p.columns(drop), "group": group, "time": time}
-        roles["weight"] = weight
-        table = p.table(source, **(roles if found is None else found.reading(**roles)))
+        roles: dict[str, Any] = {"target": target, "positive": positive, "group": group, "time": time}
+        roles |= {"weight": weight, "drop": p.columns(drop), "categorical": p.columns(categorical)}
+        table = p.table(source, **(roles if found is None else found.reading(**roles)), sheet=sheet)
         p.notes(Console(stderr=as_json), [*table.notes, *(found.told_of(table) if found else ())])
         how: dict[str, Any] = {
             "folds": folds,

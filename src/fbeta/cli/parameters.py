@@ -170,6 +170,10 @@ Time = Annotated[
 Trials = Annotated[int, typer.Option(min=1, help="Settings that each model is tried with, drawn at random.")]
 Weight = Annotated[str | None, typer.Option(help="A column that says how much each row counts.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Leave out columns, separated by commas; may be repeated.")]
+_CATEGORICAL = "Columns of numbers that are codes, such as zip codes; separated by commas, may be repeated."
+Categorical = Annotated[list[str] | None, typer.Option(metavar="COL,…", help=_CATEGORICAL)]
+_SHEET = "The sheet of an Excel workbook; the first if not given."
+Sheet = Annotated[str | None, typer.Option(metavar="NAME", help=_SHEET)]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
 RULE = "How cuts are chosen, such as shrunk or exact; an unknown name lists all."

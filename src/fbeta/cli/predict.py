@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from fbeta.cli.answers import answering, echo_json, say, stop
-from fbeta.cli.parameters import AsJson, columns, tables
+from fbeta.cli.parameters import AsJson, Sheet, columns, tables
 
 _OUT = "Ends in csv, tsv, parquet, arrow, feather; - is the standard output."
 
@@ -42,6 +42,7 @@ def predict(
     score: Annotated[
         bool, typer.Option("--score", help="Score the decisions against the target column of DATA.")
     ] = False,
+    sheet: Sheet = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a probability and a decision per row; files larger than memory are streamed."""
@@ -61,7 +62,7 @@ def predict(
         held = artifact.load(model)
         with progress("predicting", "rows") as tick:
             share = adapt if at_prevalence is None else at_prevalence
-            how: dict[str, Any] = {"keep": kept, "new": new, "cut": cut, "score": score, "adapt": share}
+            how: dict[str, Any] = {"keep": kept, "new": new, "cut": cut, "score": score, "adapt": share, "sheet": sheet}
             done = artifact.predict(held, source, to, **how, tick=lambda rows: tick(rows, 0))
         facts: dict[str, Any] = {"rows": done.rows, "positives": done.positives, "written": out}
         facts["notes"] = list(done.notes)

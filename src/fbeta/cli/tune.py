@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fbeta.cli.answers import answering, echo_json, say
-from fbeta.cli.parameters import Abstain, AsJson, Confidence, MetricSpec, Positive, RuleSpec, SubjectTo, constraints
+from fbeta.cli.parameters import (
+    Abstain,
+    AsJson,
+    Confidence,
+    MetricSpec,
+    Positive,
+    RuleSpec,
+    Sheet,
+    SubjectTo,
+    constraints,
+)
 
 if TYPE_CHECKING:
     from fbeta.decisions import Threshold
@@ -42,6 +52,7 @@ def tune(
         float | None, typer.Option(help="Share of positives where the cut will be used, if not that of these rows.")
     ] = None,
     weight: Annotated[str | None, typer.Option(help="The column with a weight per row.")] = None,
+    sheet: Sheet = None,
     as_json: AsJson = False,
 ) -> None:
     """Find the best cut for the scores of any model: what it scores, how sure that is, and what it calls positive."""
@@ -51,7 +62,7 @@ def tune(
         from fbeta.metrics import Confusion
         from fbeta.tables.scored_rows import read_scores
 
-        rows = read_scores(scores, target, score, positive, weight)
+        rows = read_scores(scores, target, score, positive, weight, sheet)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             kind = read_kind(kind, rows.score.min(), rows.score.max(), matters=True)  # for the score at ½, too

@@ -202,7 +202,7 @@ def compared(
     facts = len(table), positives, len(table.columns), tuple(table.notes)
     roles = own.group, own.time, own.dropped, own.weight
     return Comparison(
-        TableFacts(table.name, table.target, table.positive, *facts, *roles),
+        TableFacts(table.name, table.target, table.positive, *facts, *roles, categorical=own.categorical),
         str(metric),
         named,
         tuple(candidates.values()),

@@ -22,7 +22,8 @@ from fbeta.metrics import Confusion, Metric
 from fbeta.tables import Table, TableError, split
 from fbeta.tables.table import digest
 
-#: Outer splits are the folds of one random deal, then of the next: each row is judged about equally often.
+#: Outer splits are the folds of one random deal, then of the next: each row is judged about equally often. Where there
+#: are times, each split is a window of later rows.
 OUTER = 5
 #: Goes up when the same rows and settings come to lead to other scores.
 PROTOCOL = 6
@@ -112,6 +113,7 @@ class Plan:
         cells = np.random.default_rng(0).integers(1, 1000, (4, 64)).astype(np.float64)
         about_metric = {"metric": str(metric), "probe": _digits(score_cells(metric, Confusion(*cells)))}
         shared = {"protocol": PROTOCOL, "data": digest(table), **about_metric, "folds": folds}
+        shared |= {} if table.time is None else {"windows": splits}
         probes = {method.loss: _probe_loss(method.loss, metric) for method in methods}
         parts, baseline = [], baseline_of(methods)
         for k in range(splits):  # if the time is short, all methods have one split before any has two
@@ -155,22 +157,19 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 def _splits(table: Table, count: int, folds: int, seed: int) -> list[Split]:
-    if table.time is not None and count > OUTER:
-        raise ValueError(
-            f"A table with times has {OUTER} outer splits, whatever the random seed: ask for {OUTER} at most."
-        )
     if table.time is None and table.fewest < OUTER:
         raise TableError(
             f"{table.name} has a class of only {table.fewest} rows or groups of rows: a comparison needs {OUTER}, one "
             "in the test rows of each outer split, so bring more of them."
         )
     found = []
+    windows = OUTER if table.time is None else count  # by time there is one deal, and its newest window is tested
     for k in range(count):
-        outer = split(table, OUTER, seed + k // OUTER)
-        train, test = outer.train(k % OUTER), outer.test(k % OUTER)
+        outer = split(table, windows, seed + k // windows)
+        train, test = outer.train(k % windows), outer.test(k % windows)
         part = replace(table.take(train), name=f"what split {k + 1} of {table.name} learns from")
         fold = _inner(part, folds, seed + 1000 + k)
-        found.append(Split(train, test, fold, seed + k, k // OUTER))
+        found.append(Split(train, test, fold, seed + k, k // windows))
     return found
 
 

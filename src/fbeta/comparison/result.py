@@ -16,7 +16,7 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class TableFacts:
-    """The table that was learned from; `group`, `time`, `weight` and `drop` are columns that were asked to be that."""
+    """The table that was learned from; `group`, `time`, `weight`, `drop`, `categorical`: columns as somebody asked."""
 
     name: str
     target: str
@@ -29,6 +29,7 @@ class TableFacts:
     time: str | None = None
     drop: tuple[str, ...] = ()
     weight: str | None = None
+    categorical: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -263,7 +264,9 @@ class Comparison:
         """How `load_table` reads a table as this comparison did, but for what is asked; columns it dropped stay out."""
         names = ("target", "positive", "group", "time", "weight")
         roles = {name: asked.get(name) or getattr(self.table, name) for name in names}
-        return asked | roles | {"drop": tuple(dict.fromkeys([*self.table.drop, *(asked.get("drop") or ())]))}
+        several = ("drop", "categorical")
+        more = {name: tuple(dict.fromkeys([*getattr(self.table, name), *(asked.get(name) or ())])) for name in several}
+        return asked | roles | more
 
     def told_of(self, table: Any) -> list[str]:
         """What is to be said before its advice is fitted on a table, which may be another than it was made on."""

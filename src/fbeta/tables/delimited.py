@@ -28,10 +28,11 @@ _LETTER = re.compile(
     rb"[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xed[\x80-\x9f][\x80-\xbf]"
     rb"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}"
 )
+#: A number with one sign that may be of thousands or of decimals.
+THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2}[.,][0-9]{3}")
 #: Beginnings of files that people take for tables.
 _FOREIGN = {
-    b"PK\x03\x04": "an Excel workbook or a zip archive: save its sheet as CSV",
-    b"\xd0\xcf\x11\xe0": "an old Excel workbook: save its sheet as CSV",
+    b"PK\x03\x04": "a damaged Excel workbook or a zip archive: save its sheet as CSV",
     b"%PDF": "a PDF: export the table as CSV",
     b"SQLite format 3": "an SQLite data base: export its table as CSV",
     b"BZh": "compressed by bzip2: unpack it, or use gzip",
@@ -53,8 +54,8 @@ class Delimited(NamedTuple):
     notes: tuple[str, ...]
 
 
-def inspect(path: Path, plain: Path, copy: Copy, delimiter: str | None = None) -> Delimited:
-    """Look at a text file, plain or gzip, that lies at `plain`; what is not plain UTF-8 is copied as such."""
+def unpacked(path: Path, plain: Path, copy: Copy) -> tuple[Path, list[str]]:
+    """A text file, plain or gzip, as plain UTF-8 with line ends, and notes; what is not that yet is copied as such."""
     notes: list[str] = []
     if next(chunks(plain), b"").startswith(b"\x1f\x8b"):
         try:
@@ -62,7 +63,11 @@ def inspect(path: Path, plain: Path, copy: Copy, delimiter: str | None = None) -
                 plain = copy(iter(lambda: packed.read(CHUNK), b""))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise TableError(f"{path} is truncated or damaged gzip: copy or export it again.") from error
-    plain = _with_line_ends(_as_utf8(plain, copy, path, notes), copy, path, notes)
+    return _with_line_ends(_as_utf8(plain, copy, path, notes), copy, path, notes), notes
+
+
+def inspect(path: Path, plain: Path, delimiter: str | None, notes: list[str]) -> Delimited:
+    """Look at the text of a file that lies at `plain`."""
     with open(plain, encoding="utf-8-sig", newline="") as stream:
         text, whole = "", False
         while text.count("\n") < 2 and not whole and len(text) < _HEADER:
@@ -199,9 +204,11 @@ def _names(header: tuple[str, ...], path: Path, asked: str | None) -> tuple[str,
 
 
 def _decimal(delimiter: str, sample: Iterable[tuple[str, ...]]) -> str:
-    """A comma where fields like 1,5 stand and none like 1.5."""
+    """A comma where more fields are like 1,5 than like 1.5; 1.234 and 1,234 decide if there are no others."""
     if delimiter == ",":
         return "."
     cells = [cell.strip() for row in sample for cell in row if "," in cell or "." in cell]
-    commas = sum(cell.count(",") == 1 and is_number(cell.replace(",", ".")) for cell in cells)
-    return "," if commas > sum(map(is_number, cells)) else "."
+    dots = list(filter(is_number, cells))
+    commas = [cell for cell in cells if cell.count(",") == 1 and is_number(cell.replace(",", "."))]
+    clear = [sum(THOUSANDS.fullmatch(cell) is None for cell in found) for found in (commas, dots)]
+    return "," if (clear[0] - clear[1] or len(commas) - len(dots)) > 0 else "."

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from fbeta.plain_data import from_plain
 from fbeta.sealed import in_short
-from fbeta.tables.columns import LEVELS, Column, is_text
+from fbeta.tables.columns import LEVELS, Column
 from fbeta.tables.errors import TableError, listed
 from fbeta.tables.formats import columns_of
+from fbeta.tables.parsing import is_text
 
 #: What is read off a date; the hour only where dates have one.
 _DATE = ("seconds", "year", "month", "weekday", "hour")
@@ -41,7 +42,7 @@ class Scaled:
     @classmethod
     def fit(cls, name: str, series: pl.Series, part: str = "") -> Self:
         """Learn the median, and the mean and deviation with missing values filled."""
-        values = _numbers(series, part)
+        values = numbers(series, part)
         lost = np.isnan(values)
         if lost.all():
             return cls(name, part, 0.0, 0.0, 1.0, False, flat=True)
@@ -53,7 +54,7 @@ class Scaled:
 
     def encode(self, series: pl.Series, out: NDArray[np.float32], new: str) -> None:
         """Write the features of some rows."""
-        values = _numbers(series, self.part)
+        values = numbers(series, self.part)
         lost = np.isnan(values)
         if not self.flat:
             values[lost] = self.fill
@@ -245,7 +246,7 @@ def _fit(series: pl.Series, column: Column, levels: int) -> list[Scaled | OneHot
     return [first, *more] if first.features else []
 
 
-def _numbers(series: pl.Series, part: str) -> NDArray[np.float64]:
+def numbers(series: pl.Series, part: str) -> NDArray[np.float64]:
     """A column's numbers, or a part of its dates; missing ones as NaN."""
     if part == "seconds":
         series = series.dt.epoch("us") / 1e6

@@ -60,9 +60,7 @@ def split(table: Table, n: int = 5, seed: int = 0) -> Folds:
     if table.time is None:
         found = Folds(n, _dealt(_classes(table.y), n, table.group, seed), table.group)
     else:
-        cuts = np.quantile(table.time, np.arange(1, n + 1) / (n + 1), method="inverted_cdf")
-        ids = np.searchsorted(cuts, table.time, side="left") - 1  # rows of one moment are never torn apart
-        found = Folds(n, ids.astype(np.int64), table.group, ordered=True)
+        found = Folds(n, _windows(table, n), table.group, ordered=True)
     for fold in range(n):
         for part, rows in (("test", found.test(fold)), ("training", found.train(fold))):
             positives = int(table.y[rows].sum())
@@ -75,9 +73,24 @@ def split(table: Table, n: int = 5, seed: int = 0) -> Folds:
     return found
 
 
+def _windows(table: Table, n: int) -> NDArray[np.int64]:
+    """The window of each row by time, −1 for the oldest part; rows of one moment, such as a month, stay together."""
+    assert table.time is not None
+    moments, sizes = np.unique(table.time, return_counts=True)
+    if len(moments) <= n:
+        raise TableError(
+            f"{table.name} has only {len(moments):,} different times, too few for {n:,} windows of later rows: ask for "
+            f"{max(len(moments) - 1, 1):,} at most, or split without the time."
+        )
+    ends = np.searchsorted(np.cumsum(sizes) * (n + 1), np.arange(1, n + 1) * len(table))  # the last moment of each part
+    place = np.arange(n)
+    ends = np.minimum(np.maximum.accumulate(ends - place) + place, len(moments) - 1 - n + place)  # none is empty
+    return np.searchsorted(moments[ends], table.time).astype(np.int64) - 1
+
+
 def _remedy(table: Table, n: int) -> str:
     if table.time is not None:
-        return "Ask for fewer folds, or split without the time"
+        return "Ask for fewer windows, or split without the time"
     fewest = table.fewest
     if fewest < 2:
         return "A class has only one row, or group of rows, which no folds can share: bring more of them"

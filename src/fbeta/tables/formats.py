@@ -25,9 +25,11 @@ from numpy.typing import NDArray
 from fbeta.sealed import DAMAGED, in_short
 from fbeta.spelling import did_you_mean
 from fbeta.tables.claims import checked_arrow, checked_parquet
-from fbeta.tables.delimited import CHUNK, Copy, Delimited, chunks, inspect
+from fbeta.tables.delimited import CHUNK, THOUSANDS, Copy, Delimited, chunks, inspect, unpacked
 from fbeta.tables.errors import TableError, absent, listed
+from fbeta.tables.json_lines import is_json, read_json_lines
 from fbeta.tables.values import MISSING, is_number
+from fbeta.tables.workbook import is_workbook, read_workbook
 from fbeta.writing import is_stdout, nameless
 
 #: What the reader raises: on a damaged file it may also panic, which is no Exception.
@@ -58,6 +60,10 @@ class OpenTable:
     def as_text(self) -> Self:
         """The same with all columns as text, where it is a text file."""
         return self if self.text is None else replace(self, frame=self.text)
+
+    def with_texts(self, names: Sequence[str]) -> Self:
+        """The same with some columns as text."""
+        return replace(self, frame=self.frame.with_columns(cols(names).cast(pl.String))) if names else self
 
     def fault(self, error: BaseException) -> TableError:
         """What to tell about an error of the reader."""
@@ -120,7 +126,9 @@ def need_column(source: OpenTable, names: Iterable[str | None], what: str) -> No
 
 
 @contextlib.contextmanager
-def opened(path: str | Path, delimiter: str | None = None, text: Collection[str] = ()) -> Iterator[OpenTable]:
+def opened(
+    path: str | Path, delimiter: str | None = None, text: Collection[str] = (), sheet: str | None = None
+) -> Iterator[OpenTable]:
     """Open a table of any format for the time of a `with`; the columns in `text` stay text where the file is.
 
     A pipe, or `-` for the standard input, is copied first: it is read more than once.
@@ -137,7 +145,7 @@ def opened(path: str | Path, delimiter: str | None = None, text: Collection[str]
 
         try:
             before = stamp(path)
-            yield _open(path, copy, delimiter, text)
+            yield _open(path, copy, delimiter, text, sheet)
             if stamp(path) != before:
                 raise TableError(f"{path} was changed while it was read: read it again when it stays as it is.")
         except OSError as error:
@@ -156,7 +164,7 @@ def stamp(path: str | Path) -> tuple[int, ...] | None:
     return None
 
 
-def _open(path: Path, copy: Copy, delimiter: str | None, text: Collection[str]) -> OpenTable:
+def _open(path: Path, copy: Copy, delimiter: str | None, text: Collection[str], sheet: str | None) -> OpenTable:
     held, ending = path, path.suffix.casefold()
     lost = is_stdout(path)
     if str(path) == "-":
@@ -178,6 +186,8 @@ def _open(path: Path, copy: Copy, delimiter: str | None, text: Collection[str]) 
         head = stream.read(8)
     if not head:
         raise TableError(f"{path} is empty: export it again.")
+    if not (workbook := is_workbook(held)) and sheet is not None:
+        raise TableError(f"{path} is no Excel workbook, and has no sheet {sheet!r}: leave the sheet out.")
     if head.startswith(b"PAR1"):
         return _binary(path, "Parquet", lambda: pl.scan_parquet(checked_parquet(held), glob=False))
     if head.startswith(b"ARROW1"):
@@ -190,7 +200,12 @@ def _open(path: Path, copy: Copy, delimiter: str | None, text: Collection[str]) 
         return _npz(path, held)
     if ending in (".parquet", ".pq", ".arrow", ".feather", ".ipc"):
         raise TableError(f"{path} is no {ending[1:]} file, whatever its name says: export it again.")
-    file = inspect(path, held, copy, delimiter)
+    if workbook:
+        file = read_workbook(path, held, sheet, copy)
+    else:
+        own, notes = unpacked(path, held, copy)
+        lines = is_json(own)
+        file = read_json_lines(path, own, copy, notes) if lines else inspect(path, own, delimiter, notes)
     guess, text_only = _numbers(file) - {*text}, dict.fromkeys(file.names, pl.String)
     schema = text_only | dict.fromkeys((name for name in file.names if name in guess), pl.Float64)
     frame, plain = _scan(file, schema, MISSING), _scan(file, text_only)
@@ -222,7 +237,9 @@ def _scan(file: Delimited, schema: dict[str, Any], missing: Collection[str] = ()
 
 def _numbers(file: Delimited) -> set[str]:
     """Columns whose first values are all numbers that the reader can take as they stand."""
-    columns = itertools.zip_longest(file.names, *file.sample[:_GUESS], fillvalue="")
+    columns: Iterable[tuple[str, ...]] = itertools.zip_longest(file.names, *file.sample[:_GUESS], fillvalue="")
+    if file.decimal == ",":  # then 1.234 may be written for 1234
+        columns = (column for column in columns if not any(map(THOUSANDS.fullmatch, column[1:])))
     return {name for name, *cells in columns if all(cell in MISSING or is_number(cell) for cell in cells)}
 
 

@@ -9,16 +9,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fbeta.tables.columns import LEVELS, Column, Facts, cleaned, infer, profile, read_columns, readable
+from fbeta.tables.columns import CODE, LEVELS, Column, read_columns
+from fbeta.tables.drift import drift_notes
 from fbeta.tables.errors import LISTED, TableError, listed
 from fbeta.tables.folds import dense, joined
 from fbeta.tables.formats import READER_ERRORS, OpenTable, col, cols, columns_of, need_column, opened, pieces, unused
+from fbeta.tables.leaks import leak_notes
+from fbeta.tables.parsing import cleaned, readable
+from fbeta.tables.profile import Facts, amounts_notes, infer, profile
 from fbeta.tables.table import Roles, Table
 from fbeta.tables.target import Classes, choose_classes
 from fbeta.tables.weights import checked_weight, weight_numbers
-
-#: With fewer rows of a class than this, columns tell the classes apart by chance.
-_ENOUGH = 5
 
 
 def read_table(
@@ -30,16 +31,19 @@ def read_table(
     time: str | None = None,
     weight: str | None = None,
     drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
     delimiter: str | None = None,
+    sheet: str | None = None,
     duplicates: bool = True,
     name: str | None = None,
 ) -> Table:
-    """Read a table of CSV, TSV (also .gz), Parquet, Arrow, Feather or NPZ, with its target as 0 and 1.
+    """Read a table of CSV, TSV, JSON lines (also .gz), Excel, Parquet, Arrow, Feather or NPZ, its target as 0 and 1.
 
     `positive` is the value of the target that counts as 1, else the rarer one. Rows equal in the column `group`
     stay together in a split, and so do rows of equal features unless `duplicates` is False; `time` makes a split
     train on earlier rows, and `weight` says how much each counts. None of these is learnt from, nor are columns in
-    `drop`. What was done is in `notes`.
+    `drop`. Numbers of columns in `categorical` are codes, as zip codes are. `sheet` is one of a workbook, else the
+    first. What was done is in `notes`.
 
     Shape: N is the number of rows that have a target.
 
@@ -53,9 +57,9 @@ def read_table(
     >>> table.notes[0]
     "positive is fraud 'yes', the rarer value: 1 of 3 rows."
     """
-    dropped = (drop,) if isinstance(drop, str) else tuple(drop)
-    roles = Roles(target, group=group, time=time, dropped=dropped, weight=weight)
-    with opened(path, delimiter, [name for name in (target, group) if name is not None]) as source:
+    roles = Roles(target, group=group, time=time, dropped=_names(drop), weight=weight, categorical=_names(categorical))
+    text = [name for name in (target, group, *roles.categorical) if name is not None]
+    with opened(path, delimiter, text, sheet) as source:
         table = _table(source, roles, positive, duplicates, name or source.path.name)
     return replace(table, source=str(path))
 
@@ -69,6 +73,7 @@ def read_frame(
     time: str | None = None,
     weight: str | None = None,
     drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
     duplicates: bool = True,
     name: str = "table",
 ) -> Table:
@@ -82,13 +87,17 @@ def read_frame(
         values = {str(n): frame[n].astype(object).where(frame[n].notna(), None) for n in frame.columns}
         frame = pl.DataFrame({n: column.to_list() for n, column in values.items()}, strict=False)
     source = OpenTable(Path(name), frame.lazy(), tuple(frame.columns))
-    dropped = (drop,) if isinstance(drop, str) else tuple(drop)
-    roles = Roles(target, group=group, time=time, dropped=dropped, weight=weight)
+    roles = Roles(target, group=group, time=time, dropped=_names(drop), weight=weight, categorical=_names(categorical))
     return _table(source, roles, positive, duplicates, name)
+
+
+def _names(given: Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _table(source: OpenTable, roles: Roles, positive: str | None, duplicates: bool, name: str) -> Table:
     _check(source, roles)
+    source = source.with_texts(roles.categorical)
     given = {roles.target, roles.group, *roles.dropped}
     names = [n for n in source.names if n not in given]
     try:
@@ -112,15 +121,12 @@ def _table(source: OpenTable, roles: Roles, positive: str | None, duplicates: bo
         raise TableError(f"{source.path} has no column to learn from: {' '.join(notes[1:]) or 'add features.'}")
     frame = frame[:, [column.name for column in columns]]
     _say_missing(frame, notes)
-    if found := leaks(frame, target):
-        which = "one column is" if len(found) == 1 else f"each of {len(found)} columns is"
-        notes.append(
-            f"{which} enough to tell the classes apart in every row: {listed(found)}; leave out (--drop) what is not "
-            "known yet when you predict."
-        )
+    notes += leak_notes(frame, target)
     if time is not None and (missing := time.null_count()):
         raise TableError(f"{roles.time!r} is missing in {missing:,} of {len(time):,} rows: fill it, or leave them out.")
     times = None if time is None else time.to_numpy().astype(np.float64)
+    if times is not None:
+        notes += drift_notes(frame, times)
     weight = None if roles.weight is None else checked_weight(own["weight"], target, roles.weight, notes)
     groups = _groups(frame, target, group, roles, duplicates, notes)
     roles = replace(roles, positive=classes.positive, negative=classes.negative)
@@ -133,9 +139,10 @@ def _check(source: OpenTable, roles: Roles) -> None:
     for what, name in special.items():
         need_column(source, [name], f"{what} column")
     need_column(source, roles.dropped, "dropped column")
-    if len({*taken, *roles.dropped}) < len(taken) + len({*roles.dropped}):
-        given = listed([*taken, *roles.dropped])
-        raise TableError(f"target, group, time, weight and dropped columns must differ: {given}.")
+    need_column(source, roles.categorical, "categorical column")
+    taken += [*{*roles.dropped}, *{*roles.categorical}]
+    if len({*taken}) < len(taken):
+        raise TableError(f"target, group, time, weight, dropped and categorical columns must differ: {listed(taken)}.")
 
 
 def _collect(
@@ -187,7 +194,7 @@ def _columns(source: OpenTable, roles: Roles, facts: Mapping[str, Facts], notes:
             empty.append(name)
         elif found.constant:
             constant.append(name)
-        elif (column := infer(name, source.dtypes[name], found, notes)).kind == "category" and found.like_ids:
+        elif (column := _column(name, source, roles, found, notes)).kind == "category" and found.like_ids:
             ids.append(name)
         else:
             columns.append(column)
@@ -196,6 +203,8 @@ def _columns(source: OpenTable, roles: Roles, facts: Mapping[str, Facts], notes:
                     f"{name!r} has about {found.distinct:,} values: the {LEVELS} most frequent count, "
                     "the others are one."
                 )
+    used = {column.name for column in columns if column.kind == "number"}
+    notes += amounts_notes({name: found for name, found in facts.items() if name in used})
     given = {roles.target, roles.group, roles.time, roles.weight}
     strange = [n for n, t in source.dtypes.items() if n not in facts and n not in given and not readable(t)]
     for names, why in (
@@ -207,6 +216,12 @@ def _columns(source: OpenTable, roles: Roles, facts: Mapping[str, Facts], notes:
         if names:
             notes.append(f"{_count_of(names)} {why}: {listed(names)} dropped.")
     return columns
+
+
+def _column(name: str, source: OpenTable, roles: Roles, found: Facts, notes: list[str]) -> Column:
+    if name in roles.categorical:
+        return Column(name, "category", CODE)
+    return infer(name, source.dtypes[name], found, notes)
 
 
 def _count_of(names: Sequence[str]) -> str:
@@ -270,23 +285,3 @@ def _groups(
         notes.append(f"rows without a value of {roles.group!r} are groups of their own: {int(alone.sum()):,}.")
     ids = np.where(alone, codes.max(initial=0) + 1 + np.arange(len(codes)), codes)
     return joined(dense(ids), own) if duplicates else dense(ids)
-
-
-def leaks(features: pl.DataFrame, y: NDArray[np.int8]) -> list[str]:
-    """The columns of which each alone tells the classes apart in every row, a missing value being one more value."""
-    fewest = int(np.bincount(y, minlength=2).min())
-    if fewest < _ENOUGH:
-        return []
-    one, other = (columns_of(features.filter(y == label)) for label in (0, 1))
-    return [name for name in one if _apart(one[name], other[name], fewest)]
-
-
-def _apart(one: pl.Series, other: pl.Series, fewest: int) -> bool:
-    if one.null_count() and other.null_count():
-        return False
-    if one.dtype.is_numeric() or one.dtype.is_temporal():
-        low, high, least, most = one.min(), one.max(), other.min(), other.max()
-        return low is None or least is None or bool(high < least or most < low)  # type: ignore[operator]
-    first, second = set(one.drop_nulls().unique()), set(other.drop_nulls().unique())
-    # Of a great many levels, hardly any has rows of both classes.
-    return len(first) + len(second) <= fewest and not first & second

@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fbeta.tables.columns import parsed
 from fbeta.tables.errors import TableError
 from fbeta.tables.formats import READER_ERRORS, OpenTable, col, need_column, opened, unused
+from fbeta.tables.parsing import parsed
+from fbeta.tables.profile import amounts_notes, profile
 from fbeta.tables.reading import target_classes, target_text
 
 
@@ -25,11 +26,16 @@ class ScoredRows(NamedTuple):
 
 
 def read_scores(
-    path: str | Path, target: str, score: str, positive: str | None = None, weight: str | None = None
+    path: str | Path,
+    target: str,
+    score: str,
+    positive: str | None = None,
+    weight: str | None = None,
+    sheet: str | None = None,
 ) -> ScoredRows:
     """Read a column of scores and a target of two classes; a score that is no finite number is a TableError."""
     wanted = [name for name in (score, weight) if name is not None]
-    with opened(path) as source:
+    with opened(path, sheet=sheet) as source:
         for what, name in (("target", target), ("score", score), ("weight", weight)):
             need_column(source, [name], f"{what} column")
         if len({target, *wanted}) < 1 + len(wanted):
@@ -45,7 +51,9 @@ def _read(source: OpenTable, target: str, wanted: Sequence[str], positive: str |
     classes, notes = target_classes(source, target, positive)
     label = target_text(source, target)
     row, y = (unused(source.names, name) for name in ("row", "y"))
-    values = [_number(source, name) for name in wanted]
+    facts = profile(source, wanted)
+    notes += amounts_notes(facts)
+    values = [_number(source, name, facts[name].how if name in facts else "") for name in wanted]
     rows = source.frame.with_row_index(row).filter(label.is_not_null())
     frame = rows.select(col(row), label.is_in(classes.spellings).alias(y), *values).collect(engine="streaming")
     score, *weight = (_finite(source, name, frame, row) for name in wanted)
@@ -53,11 +61,11 @@ def _read(source: OpenTable, target: str, wanted: Sequence[str], positive: str |
     return ScoredRows(score, truth, weight[0] if weight else None, classes.positive, tuple(notes))
 
 
-def _number(source: OpenTable, name: str) -> pl.Expr:
+def _number(source: OpenTable, name: str, how: str) -> pl.Expr:
     dtype = source.dtypes[name]
     if dtype.is_nested() or dtype.is_temporal() or dtype == pl.Binary:
         raise TableError(f"{source.path}: column {name!r} is of type {dtype}, not of numbers: choose another.")
-    return parsed(col(name), dtype, source.decimal).alias(name)
+    return parsed(col(name), dtype, source.decimal, how).alias(name)
 
 
 def _finite(source: OpenTable, name: str, frame: pl.DataFrame, counter: str) -> NDArray[np.float64]:

@@ -6,9 +6,11 @@ from pathlib import Path
 import polars as pl
 
 from fbeta.spelling import did_you_mean
-from fbeta.tables.columns import Column, alike, cleaned, is_text, parsed, read_columns, readable
+from fbeta.tables.amounts import Reading
+from fbeta.tables.columns import Column, alike, read_columns
 from fbeta.tables.errors import TableError, listed
 from fbeta.tables.formats import PIECE, READER_ERRORS, OpenTable, cols, need_column, opened, pieces, stack
+from fbeta.tables.parsing import cleaned, is_text, parsed, readable
 
 _EXPECTED = {"number": "numbers", "boolean": "true or false", "date": "dates", "category": "categories"}
 
@@ -20,6 +22,7 @@ def stream(
     rows: int = PIECE,
     keep: Sequence[str] = (),
     delimiter: str | None = None,
+    sheet: str | None = None,
     tell: Callable[[str], None] = lambda note: None,
 ) -> Generator[tuple[pl.DataFrame, pl.DataFrame]]:
     """Read a table in pieces: its features, typed as `columns` say, and the columns in `keep` as they stand.
@@ -34,7 +37,7 @@ def stream(
     ...         features["amount"].to_list(), kept["id"].to_list()
     ([1.5, None], ['x', 'y'])
     """
-    with opened(path, delimiter) as source:
+    with opened(path, delimiter, sheet=sheet) as source:
         source = source.as_text()
         _check(source, columns, keep)
         for note in source.notes:
@@ -92,13 +95,15 @@ def _typed(source: OpenTable, piece: pl.DataFrame, columns: Sequence[Column], do
     for how, dtype, names in alike(texts, source):
         rows, value = stack(piece, names).with_row_index("place").lazy(), pl.col("value")
         # An infinite number is read as missing, and is no fault; so is a text that stands for a missing value.
-        read = parsed(value, dtype, source.decimal) if how.kind == "number" else how.read(value, dtype)
+        number = how.kind == "number"
+        read = parsed(value, dtype, source.decimal, how.format) if number else how.read(value, dtype)
         unread = rows.filter(read.is_null() & cleaned(value, dtype).is_not_null())
+        expected = Reading.of(how.format).says if number and how.format else _EXPECTED[how.kind]
         for place, text in unread.select("place", cleaned(value, dtype)).collect().iter_rows():
             name = names[place // piece.height]
             if text not in missing[name]:
                 raise TableError(
                     f"{source.path}: column {name!r} is {text!r} in row {done + place % piece.height + 1}, but "
-                    f"the model learnt {_EXPECTED[how.kind]} from it: correct it, or leave the field empty."
+                    f"the model learnt {expected} from it: correct it, or leave the field empty."
                 )
     return read_columns(piece, columns, source)

@@ -22,10 +22,11 @@ class Roles:
     """What columns of a file are for, by their names: all that it takes to read the same table again.
 
     `positive` is the class of the target that counts as 1, `negative` are the others; `dropped` are the columns that
-    somebody asked to leave out.
+    somebody asked to leave out, `categorical` those whose numbers are codes.
 
     >>> Roles("fraud", "yes", ("no",), group="customer")
-    Roles(target='fraud', positive='yes', negative=('no',), group='customer', time=None, dropped=(), weight=None)
+    Roles(target='fraud', positive='yes', negative=('no',), group='customer', time=None, dropped=(), weight=None,
+          categorical=())
     """
 
     target: str
@@ -35,6 +36,7 @@ class Roles:
     time: str | None = None
     dropped: tuple[str, ...] = ()
     weight: str | None = None
+    categorical: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from fbeta.spelling import did_you_mean
 from fbeta.tables.errors import TableError, listed
-from fbeta.tables.values import FALSE, TRUE, class_name
+from fbeta.tables.values import FALSE, TRUE, class_names, is_number
 
 #: What people call the class that they look for; it decides between two classes of equal size only.
 _USUAL = ("1", *TRUE, "positive", "pos")
@@ -22,9 +22,14 @@ class Classes(NamedTuple):
 
 def choose_classes(target: str, counts: Mapping[str, int], positive: str | None = None) -> Classes:
     """Choose the positive class of a target from the number of rows of each of its values."""
-    spelt: dict[str, list[str]] = {}
-    for text in counts:
-        spelt.setdefault(class_name(text), []).append(text)
+    alike: dict[str, list[str]] = {}
+    for text, name in class_names(counts).items():
+        alike.setdefault(name, []).append(text)
+    # True and False may have come as real booleans; other words keep the spelling that most rows have.
+    spelt = {
+        name if is_number(name) or name in ("true", "false") else max(texts, key=lambda text: counts[text]): texts
+        for name, texts in alike.items()
+    }
     values = {name: sum(counts[text] for text in texts) for name, texts in spelt.items()}
     if not values:
         raise TableError(f"the target {target!r} has no values: choose another column.")
@@ -47,6 +52,8 @@ def choose_classes(target: str, counts: Mapping[str, int], positive: str | None 
             f"{said}: say which is positive, such as --positive {common[-1]}; all others are then negative."
         )
     negative = tuple(value for value in values if value != chosen)
+    if words := [text for texts in spelt.values() if len(texts) > 1 for text in texts if text.isalpha()]:
+        note += f" Spellings are one word: {listed(words)}."
     return Classes(chosen, negative, tuple(spelt[chosen]), note)
 
 
@@ -69,7 +76,7 @@ def _sentence(positive: str, reason: str, counts: Mapping[str, int], target: str
 
 
 def _asked(target: str, values: Mapping[str, int], positive: str) -> str:
-    wanted = class_name(str(positive).strip())
+    (wanted,) = class_names([str(positive).strip()]).values()
     spelt_alike = [value for value in values if value.casefold() == wanted.casefold()]
     if spelt_alike:
         return wanted if wanted in values else spelt_alike[-1]

@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fbeta.tables.columns import Facts, infer
 from fbeta.tables.errors import TableError
 from fbeta.tables.formats import OpenTable, col
+from fbeta.tables.profile import Facts, infer
 
 
 def weight_numbers(source: OpenTable, name: str, found: Facts | None) -> pl.Expr:
