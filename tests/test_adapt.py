@@ -219,12 +219,17 @@ def test_what_has_no_one_share():
             d.adapt(Z)
 
 
+#: Rows whose number is beyond any number.
+ENDLESS = {"scores": [1.0], "ends": [], "tp": [0, 1e200], "fp": [0, 1], "called": [0, 2], "rows_per_weight": [1e200, 1]}
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         ({"rows": [], "seen": []}, "other columns"),
         ({"rows": [{"scores": [1.0], "ends": [2.0], "tp": [0, 1], "fp": [0, 1], "called": [0, 2]}]}, "no decision"),
         ({"rows": [{"scores": [], "ends": [], "tp": [0], "fp": [0], "called": [0]}]}, "no decision|no such shape"),
+        ({"rows": [ENDLESS]}, "do not rise"),
         ({"budget": -3}, "zero or more"),
         ({"seen": [[1.0, 0.0]]}, "no range"),
         ({"seen": []}, "no range"),

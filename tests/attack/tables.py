@@ -107,7 +107,7 @@ def check_rows(folder, verdict, ids):
     out = folder / "p.csv"
     assert out.exists() == (verdict == "done")
     if verdict == "done" and ids is not None:
-        found = [row["id"] for row in csv.DictReader(io.StringIO(out.read_text(), newline=""))]
+        found = [row["id"] for row in csv.DictReader(io.StringIO(out.read_bytes().decode(), newline=""))]
         assert found == ids, f"{len(found)} rows {found[:9]}… where there are {len(ids)} {ids[:9]}…"
 
 

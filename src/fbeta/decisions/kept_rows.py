@@ -74,7 +74,8 @@ class KeptRows:
         there = rows.at_prevalence(share)
         # Another share brings no rows: those at hand are as many as before.
         each = zip(totals, (there.positives, there.negatives), rows.rows_per_weight, strict=True)
-        hits, misses = (before / now * per for before, now, per in each)
+        with np.errstate(over="ignore"):  # made-up files have any numbers
+            hits, misses = (min(before / now * per, MOST) for before, now, per in each)
         scores, ends = sigmoid(rows.scores + population.raised), sigmoid(rows.ends + population.raised)
         moved = replace(there, scores=scores, ends=ends, kind="probability", rows_per_weight=(hits, misses))
         return Problem.read(moved, old.metric, self.constraints, share)
@@ -121,7 +122,7 @@ def _read_rows(data: Mapping[str, Any]) -> Binned:
     rising = (np.diff(x).min(initial=0.0) >= 0 and x[0] == 0 for x in (tp, fp, called))
     falling = np.diff(scores).max(initial=0.0) <= 0 and np.diff(ends).max(initial=0.0) <= 0
     positive = 0 < hits <= MOST and 0 < misses <= MOST
-    few = max(called[-1], tp[-1] * hits, fp[-1] * misses) <= 2**53
+    few = max(called[-1], float(tp[-1]) * hits, float(fp[-1]) * misses) <= 2**53
     if not (all(rising) and falling and positive and few):
         raise ValueError("the counts of the rows it kept do not rise")
     counts = tp, fp, called.astype(np.int64)
