@@ -220,7 +220,7 @@ def test_what_has_no_one_share():
 
 
 #: Rows whose number is beyond any number.
-ENDLESS = {"scores": [1.0], "ends": [], "tp": [0, 1e200], "fp": [0, 1], "called": [0, 2], "rows_per_weight": [1e200, 1]}
+ENDLESS = {"scores": [1.0], "ends": [], "tp": [0, 1e90], "fp": [0, 1], "called": [0, 2], "rows_per_weight": [1e250, 1]}
 
 
 @pytest.mark.parametrize(
