@@ -36,6 +36,10 @@ def from_plain(hint: Any, data: Any, at: str) -> Any:
         inner = next(x for x in typing.get_args(hint) if x is not type(None))
         return None if data is None else from_plain(inner, data, at)
 
+    if origin is typing.Literal:
+        if data not in typing.get_args(hint):
+            raise ValueError(f"{at} should be one of {', '.join(map(repr, typing.get_args(hint)))}; got {data!r:.60}.")
+        return data
     if origin is tuple:
         if not isinstance(data, list | tuple):  # a tuple: plain data that was no JSON yet
             raise ValueError(f"{at} should be a list; got {data!r:.60}.")

@@ -98,6 +98,8 @@ def decision(path):
     def use():
         several = found.several
         scores = np.array([-1e308, -3.0, 0.0, 0.5, 3.0, 1e308])
+        if found.kind == "probability":
+            scores = np.array([0.0, 1e-300, 0.1, 0.5, 1 - 1e-16, 1.0])
         scores = np.tile(scores[:, None], len(found.cuts)) if several else scores
         with np.errstate(all="ignore"):
             p, called = found.probability(scores), found.decide(scores)

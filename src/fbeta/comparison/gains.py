@@ -11,7 +11,7 @@ from fbeta.comparison.choosing import chosen, simplest_first
 from fbeta.comparison.inference import ByRows, Calls, Inference, JudgedRows
 from fbeta.comparison.methods import Method, plain_of
 from fbeta.comparison.plan import Split
-from fbeta.comparison.result import Difference, Step
+from fbeta.comparison.result import Changed, Difference, Step
 from fbeta.comparison.verdict import judged_together
 from fbeta.metrics import Metric
 from fbeta.tables import Table
@@ -39,7 +39,7 @@ class Learned(NamedTuple):
 class Change(NamedTuple):
     """What is changed, the method of each split, and its decisions of the test rows."""
 
-    what: str
+    what: Changed
     picks: Sequence[Method]
     calls: Calls
 

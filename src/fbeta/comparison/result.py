@@ -5,13 +5,16 @@ import math
 import statistics
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from fbeta.learners.learner import Course
 from fbeta.plain_data import from_plain, to_plain
 from fbeta.sealed import LARGEST
 
 VERSION = 2
+#: What a difference is, and what a step changes.
+Word = Literal["", "better", "worse", "equivalent", "undecided"]
+Changed = Literal["default", "cut", "loss", "model"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Difference(Estimate):
     error: float = math.nan
     equal: float = math.nan
     detectable: float = math.nan
-    word: str = ""
+    word: Word = ""
 
 
 @dataclass(frozen=True)
@@ -163,7 +166,7 @@ class Step:
     count.
     """
 
-    change: str
+    change: Changed
     method: str
     picks: tuple[str, ...]
     score: Estimate

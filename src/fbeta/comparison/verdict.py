@@ -3,12 +3,17 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
-from fbeta.comparison.result import Candidate, Choice, Difference, NoSkill
+from fbeta.comparison.result import Candidate, Choice, Difference, NoSkill, Word
 from fbeta.comparison.statistics import LEVEL, holm
 from fbeta.numerals import between, fixed, p_value, short, signed
 
-BETTER, WORSE, EQUIVALENT, UNDECIDED, NO_SIGNAL = "better", "worse", "equivalent", "undecided", "no signal"
+BETTER: Final = "better"
+WORSE: Final = "worse"
+EQUIVALENT: Final = "equivalent"
+UNDECIDED: Final = "undecided"
+NO_SIGNAL: Final = "no signal"
 #: With fewer positives than this, every number is said to rest on few.
 FEW = 50
 
@@ -20,7 +25,7 @@ def judged_together(found: Sequence[Difference]) -> list[Difference]:
     return [replace(d, word=word(d)) for d in adjusted]
 
 
-def word(found: Difference) -> str:
+def word(found: Difference) -> Word:
     """What a difference is; one that is surely below the margin is equivalent, whatever its sign.
 
     >>> word(Difference(0.03, 0.01, 0.05, p=0.004, test="t", equal=0.9))

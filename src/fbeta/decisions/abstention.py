@@ -93,11 +93,11 @@ def check_abstain(abstain: Any, confidence: float | None, budget: float | None) 
     """Refuse what is no share of rows, nor what a promise needs."""
     if isinstance(abstain, str):
         if abstain != AS_PROMISED:
-            raise ValueError(f"abstain is a share of rows such as 0.05, or {AS_PROMISED!r}; got {abstain!r}.")
+            raise ValueError(f"abstain is a share of rows such as 0.05, or {AS_PROMISED!r}; got {abstain!r:.60}.")
         if confidence is None:
             raise ValueError("abstain='promise' hands over what a promise needs: give subject_to and confidence, too.")
     elif isinstance(abstain, bool) or not np.isscalar(abstain) or not 0 <= float(abstain) < 1:  # type: ignore[arg-type]
-        raise ValueError(f"abstain is a share of rows from 0, below 1; got {abstain!r}.")
+        raise ValueError(f"abstain is a share of rows from 0, below 1; got {abstain!r:.60}.")
     if budget is not None:
         raise ValueError("budget limits alerts of one cut; with abstain leave it out.")
 

@@ -43,7 +43,7 @@ class Constraints:
             raise TypeError(f"subject_to maps metrics to values, as {{'recall': 0.9}}; got {subject_to!r:.60}.")
         asked = tuple((as_metric(spec), _number(f"the least {spec}", v)) for spec, v in (subject_to or {}).items())
         if budget is not None and _number("budget", budget) < 0:
-            raise ValueError(f"budget is a number of alerts, zero or more; got {budget!r}.")
+            raise ValueError(f"budget is a number of alerts, zero or more; got {budget!r:.60}.")
         if confidence is not None:
             check_confidence(confidence)
             if not asked:

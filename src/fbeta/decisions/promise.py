@@ -255,7 +255,7 @@ def counted(steps: Steps) -> Steps:
 def check_confidence(value: Any) -> float:
     """Refuse what is no confidence."""
     if isinstance(value, bool | str) or not np.isscalar(value) or not 0 < float(value) < 1:  # type: ignore[arg-type]
-        raise ValueError(f"confidence must lie between 0 and 1, such as 0.95; got {value!r}.")
+        raise ValueError(f"confidence must lie between 0 and 1, such as 0.95; got {value!r:.60}.")
     return float(value)  # type: ignore[arg-type]
 
 

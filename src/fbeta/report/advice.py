@@ -66,7 +66,7 @@ def step_rates(steps: Sequence[Step]) -> list[tuple[str, str]]:
 def changed(steps: Sequence[Step], at: int) -> str:
     """What a step is, in words."""
     step = steps[at]
-    if at == 0:
+    if step.change == "default":
         return f"today, at ½: {step.method}"
     what = f"+ {CHANGES[step.change]}"
     if step.change == "cut":
@@ -133,7 +133,7 @@ def _take(comparison: Comparison, row: MethodRow) -> str:
 
 def _sure(comparison: Comparison) -> str:
     gain, title = comparison.gain, comparison.title
-    if gain is None or math.isnan(gain.mean):
+    if gain is None or not gain.word or math.isnan(gain.mean):
         return ""
     said = f"Against deciding at probability ½, as libraries do, the score {title} changes by {apart(gain)}"
     words = {

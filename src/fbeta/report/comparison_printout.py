@@ -160,8 +160,9 @@ def bar(value: Estimate, scale: Pair, places: int) -> Text:
         return Text(numerals.NONE, "dim")
     if not scale[0] <= value.mean <= scale[1]:
         return Text("◂" if value.mean < scale[0] else "▸".rjust(places), "dim")
+    start, end = scale[0] / 2, scale[1] / 2  # halves, since the whole may be more than any number
     low, mean, high = (
-        round((places - 1) * (min(max(x, scale[0]), scale[1]) - scale[0]) / (scale[1] - scale[0]))
+        round((places - 1) * ((min(max(x / 2, start), end) - start) / (end - start)))
         for x in (value.low, value.mean, value.high)
     )
     letters = [" "] * places
