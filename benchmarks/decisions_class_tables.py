@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from decisions_tables import LEARN, Floats
+from decisions_tables import LEARN, Floats, Scores
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
@@ -40,16 +39,6 @@ JOINED: dict[str, tuple[tuple[str, str, str], ...]] = {
 }  # fmt: skip
 #: In the long-tailed version the rarest class keeps one row in so many, and no class fewer rows than `FEWEST`.
 TAIL, FEWEST = 20, 12
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Probabilities: of the rows to learn from, each by a model that did not see it, and of later rows."""
-
-    inner: Floats
-    truth: NDArray[np.int64]
-    later: Floats
-    later_truth: NDArray[np.int64]
 
 
 def _plain(text: str) -> str:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from decisions_class_tables import FEWEST, JOINED, LEARNERS, TAIL, WHOLE, Scores, scored
-from decisions_tables import LEARN, Floats, over_sources
+from decisions_class_tables import FEWEST, JOINED, LEARNERS, TAIL, WHOLE, scored
+from decisions_tables import LEARN, Floats, Scores, over_sources
 from doc_block import hundredths, table
 from joblib import Parallel, delayed
 from scipy.stats import t

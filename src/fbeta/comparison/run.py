@@ -230,6 +230,11 @@ def fit(
     scores = parts.train(plan, table, device=device, tick=tick)
     found = {Method(part.model, loss): x for part, of_part in scores for loss, x in of_part.items()}
     fitted = [method for method in methods if found[method].fitted is not None]
+    if not fitted:
+        raise ValueError(
+            f"training diverged ({', '.join(m.name for m in methods)}): its scores are not finite; choose another "
+            "model or loss."
+        )
     called: dict[Method, NDArray[np.bool_] | None] = {
         method: held_calls(
             found[method].inner[inside],
@@ -244,11 +249,6 @@ def fit(
         for method in fitted
     }
     held: dict[Method, Calls] = {method: [calls] for method, calls in called.items() if calls is not None}
-    if not fitted:
-        raise ValueError(
-            f"training diverged ({', '.join(m.name for m in methods)}): its scores are not finite; choose another "
-            "model or loss."
-        )
     inference = ByRows(goal, JudgedRows(y, table.group, [split.held], [0], table.weight), held=1 / folds)
     # Where no cut of some folds meets what is asked, that of all rows may, or says why not.
     method = chosen(inference, held, simplest_first(list(held))) if held else fitted[0]
