@@ -83,8 +83,11 @@ def write_run(folder, run, *, epochs=None, nan_from=None, columns=None):
     path.write_text("\n".join(lines) + "\n")
 
 
-def write_gradients(folder, dataset, surrogate=0.95, others=0.5):
-    """Two repeats of two epochs: the surrogate at one cosine with every soft loss, all other losses at another."""
+def write_gradients(folder, dataset, surrogate=0.95, others=0.5, plateau=()):
+    """Two repeats of two epochs: the surrogate at one cosine with every soft loss, all other losses at another.
+
+    `plateau`: losses whose networks call everything positive; there all cosines are 1.
+    """
     losses = [run.label for run in faithful(dataset, 1)] + ["bce"]
     points = [
         {
@@ -96,6 +99,7 @@ def write_gradients(folder, dataset, surrogate=0.95, others=0.5):
             "alarmed": [0.3, 0.2, 0.1, 0.05],
             "alarmed_bce": 0.4,
         }
+        | ({"cosine": dict.fromkeys(losses, [1.0] * 4), "alarmed": [0.0] * 4} if run.label in plateau else {})
         for run in faithful(dataset, 2)
         for epoch in (1, 2)
     ]

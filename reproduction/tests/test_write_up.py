@@ -212,6 +212,16 @@ def test_claim_11_is_the_angle_between_gradients(tmp_path, surrogate, says):
     assert "above its approximation at 0 of 4 points" in said
 
 
+@pytest.mark.parametrize(("stuck", "says"), [(2, "does not hold"), (3, "not measured yet")])
+def test_claim_11_leaves_out_the_plateau(tmp_path, stuck, says):
+    write_gradients(tmp_path, "cifar10", surrogate=0.3, plateau=[f"surrogate-b{b:g}" for b in BETAS[-stuck:]])
+    (tmp_path / "protocol.json").write_text(json.dumps(PROTOCOL))
+    finding = verdict(tmp_path, 11).findings[1]
+    assert finding.verdict == says
+    assert "β = 3: – (0 points)" in finding.sentences[0]
+    assert "1.00 for β = 3. At networks that learn, on the way of balanced BCE: 0.30 for β = ½" in finding.sentences[1]
+
+
 @pytest.mark.parametrize(("plain", "says"), [(0.5, "holds"), (0.95, "does not hold")])
 def test_claim_12_compares_the_q_form_under_noise(tmp_path, plain, says):
     for run in noise("fashion-mnist", repeats=3):

@@ -14,6 +14,9 @@ from fbeta_reproduction.protocol import BETAS
 
 #: The folder of these files in a results folder, and how many decimals are kept.
 FOLDER, DIGITS = "gradients", 5
+#: On the plateau outputs of negatives are alike (a gap of log(a + f) below the first), and not because all are near 0
+#: (a gap of log(1 − f) above the second).
+ALIKE, POSITIVE = 0.01, 0.05
 
 
 @dataclass(frozen=True)
@@ -40,15 +43,20 @@ class GradientPaths:
         """These epochs in a sentence."""
         return series([str(epoch) for epoch in self.measured])
 
-    def cosines(self, loss: str, beta: float, *, along: str | None = None) -> list[float]:
+    def cosines(self, loss: str, beta: float, *, along: str | None = None, learning: bool = False) -> list[float]:
         """Cosines of a loss with soft F_β of one β, on its own way or (`along`) on that of another loss."""
         place = BETAS.index(beta)
-        found = (point["cosine"][loss][place] for point in self.along(along or loss))
+        found = (point["cosine"][loss][place] for point in self.along(along or loss, learning=learning))
         return [value for value in found if value is not None]
 
-    def along(self, loss: str) -> list[Mapping[str, Any]]:
-        """The points on the way of a loss."""
-        return [point for point in self.points if point["loss"] == loss]
+    def along(self, loss: str, *, learning: bool = False) -> list[Mapping[str, Any]]:
+        """The points on the way of a loss; `learning` leaves out those where every output is positive and alike."""
+        return [p for p in self.points if p["loss"] == loss and not (learning and _on_plateau(p))]
+
+
+def _on_plateau(point: Mapping[str, Any]) -> bool:
+    """Whether a network calls everything positive, as Jensen's gaps tell: the widest, that of the least β, is none."""
+    return bool(point["alarmed"][0] < ALIKE and point["alarmed_bce"] > POSITIVE)
 
 
 def save(
